@@ -14,7 +14,7 @@ const CHAIN_MAX: usize = 128;
 /// Maximum number of files in a folder to examine for one that is identified by its content alone.
 const NAMES_MAX: usize = 10_000;
 
-/// The place of the files beside an image: a folder, or the part of a URL before its last slash.
+/// The location of an image's sibling files: a folder, or the part of a URL before its last slash.
 pub trait Beside: Send + Sync {
     /// Opens the file of this name. Images may be hostile, so the name contains no folder, and no
     /// implementation may follow one.
@@ -28,26 +28,28 @@ pub trait Beside: Send + Sync {
         Vec::new()
     }
 
-    /// Returns whether each read of another place costs a request, so that callers examine the end of a file
-    /// only with good reason.
+    /// Returns whether every random access costs a request, so that callers should not probe the end of
+    /// a file without reason.
     fn is_far(&self) -> bool {
         false
     }
 
-    /// Returns whether indexes are kept: then compressed images are indexed so that [`keep_index`] can take
-    /// the index.
+    /// Returns whether indexes are cached: then compressed images are indexed so that [`keep_index`]
+    /// can store the index.
     ///
     /// [`keep_index`]: Self::keep_index
     fn keeps_indexes(&self) -> bool {
         false
     }
 
-    /// Returns the index of the image itself that an earlier run kept, if the image is unchanged.
+    /// Returns the cached index of the image itself, if an earlier run stored one and the image is
+    /// unchanged.
     fn kept_index(&self) -> Option<Vec<u8>> {
         None
     }
 
-    /// Keeps an index of the image itself. An implementation may do without: an index can be made again.
+    /// Caches an index of the image itself. An implementation may do nothing, since an index can be
+    /// rebuilt.
     fn keep_index(&self, index: &[u8]) {
         let _ = index;
     }
@@ -66,8 +68,8 @@ pub struct BesideFile {
 }
 
 impl BesideFile {
-    /// Makes the folder of the image `path`. With `direct`, files are read with direct I/O (past the page
-    /// cache).
+    /// Creates the folder of the image `path`. With `direct`, files are read with direct I/O, which
+    /// bypasses the page cache.
     pub fn new(path: &Path, direct: bool) -> Self {
         BesideFile { path: path.to_path_buf(), direct }
     }
@@ -101,7 +103,7 @@ impl Beside for BesideFile {
     }
 }
 
-/// An image without files beside it.
+/// An image without sibling files.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Alone;
 
@@ -111,16 +113,16 @@ impl Beside for Alone {
     }
 }
 
-/// Opens a file as a disk, as [`crate::open`] does.
+/// A function that opens a file as a disk, as [`crate::open`] does.
 pub(crate) type OpenDisk<'a> =
     dyn Fn(Arc<dyn Source>, &Around<'_>) -> Result<Arc<dyn Source>> + Sync + 'a;
 
-/// The other files that an image may need.
+/// Access to the other files that an image may need.
 #[derive(Clone)]
 pub(crate) struct Around<'a> {
     pub(crate) beside: &'a dyn Beside,
     pub(crate) open_disk: &'a OpenDisk<'a>,
-    /// Once it is true, long reads end.
+    /// Long reads stop once this is true.
     pub(crate) stop: &'a AtomicBool,
     /// The names of the images that referred to this one, directly or not.
     pub(crate) chain: Vec<String>,
@@ -133,14 +135,14 @@ impl<'a> Around<'a> {
         self.stop.load(Ordering::Relaxed)
     }
 
-    /// Where the index of the image is kept, if it is, and the image is the file that was opened first.
+    /// The cache for the image's index, if there is one and the image is the outermost file.
     pub(crate) fn keeper(&self) -> Option<&'a dyn Beside> {
         let is_first = self.chain.is_empty() && self.depth <= 1;
         Some(self.beside).filter(|beside| is_first && beside.keeps_indexes())
     }
 
-    /// Opens the file that `image` names, beside it. A folder in the name is ignored: it was on another
-    /// machine, or must not be followed.
+    /// Opens the file that `image` refers to, beside it. A folder in the name is ignored: it was on
+    /// another machine, or must not be followed.
     ///
     /// # Errors
     /// An error that names the file if it is missing.
@@ -168,10 +170,10 @@ impl<'a> Around<'a> {
         Ok(Arc::from(file))
     }
 
-    /// Opens the parent of the disk `image`, in the format that its content shows.
+    /// Opens the parent of the disk `image`, whatever its format.
     ///
     /// # Errors
-    /// As [`file`](Self::file); and if the chain returns to an image that it contains, or is too long.
+    /// As [`file`](Self::file), and if the chain has a cycle or is too long.
     pub(crate) fn parent(
         &self,
         image: &dyn Source,
@@ -201,7 +203,7 @@ impl<'a> Around<'a> {
     }
 }
 
-/// Returns the last part of a path, in the notation of Unix or Windows.
+/// Returns the last component of a Unix or Windows path.
 fn last_of(path: &str) -> &str {
     path.rsplit(['/', '\\']).next().unwrap_or_default()
 }

@@ -1,6 +1,6 @@
-//! Numbers and strings inside structures. A number beyond the end of its structure is zero.
+//! Numbers and strings in structures. Reads past the end of a structure return zero.
 
-/// Makes a function that reads a number of `$kind` at a place.
+/// Defines a function that reads a `$kind` at an offset.
 macro_rules! number {
     ($name:ident, $kind:ty, $from:ident) => {
         pub(crate) fn $name(bytes: &[u8], at: usize) -> $kind {
@@ -17,14 +17,14 @@ number!(u16_be, u16, from_be_bytes);
 number!(u32_be, u32, from_be_bytes);
 number!(u64_be, u64, from_be_bytes);
 
-/// A string in UTF-16, up to a zero.
+/// A UTF-16 string, up to a NUL.
 pub(crate) fn utf16(bytes: &[u8], unit: fn(&[u8], usize) -> u16) -> String {
     let units: Vec<u16> =
         (0..bytes.len() / 2).map(|at| unit(bytes, at * 2)).take_while(|&unit| unit != 0).collect();
     String::from_utf16_lossy(&units)
 }
 
-/// A GUID as Microsoft's formats store it, as people write it.
+/// Formats a GUID, which Microsoft's formats store mixed-endian.
 pub(crate) fn guid(bytes: &[u8]) -> String {
     let tail = |from: usize, to: usize| -> String {
         bytes.get(from..to).unwrap_or_default().iter().map(|byte| format!("{byte:02x}")).collect()

@@ -1,12 +1,12 @@
-//! EWF of the second version (`.Ex01`).
+//! EWF version 2 (`.Ex01`).
 //!
 //! ```text
 //!  header  data descriptor  data descriptor …   a descriptor stands behind its data, and names the one before
 //!           └ device, case: how large; tables: where each chunk lies; chunks
 //! ```
 //!
-//! *Metz, Expert Witness Compression Format version 2*. Each chunk has a checksum, inside zlib where it is
-//! packed.
+//! *Metz, Expert Witness Compression Format version 2*. Each chunk has a checksum; in compressed chunks
+//! it is that of zlib.
 
 use std::io;
 use std::sync::{Arc, Mutex};
@@ -26,10 +26,10 @@ const HEADER_BYTES: u64 = 32;
 const DESCRIPTOR_BYTES: u64 = 64;
 const TABLE_HEADER_BYTES: u64 = 32;
 const ENTRY_BYTES: u64 = 16;
-/// The maximum number of sections of a segment.
+/// Maximum number of sections in a segment.
 const SECTIONS_MAX: usize = 1 << 20;
 const SEGMENTS_MAX: u32 = 10_000;
-/// Text about the device and the case, packed or not.
+/// Maximum size of the device and case information, compressed or not.
 const TEXT_BYTES_MAX: u64 = 1 << 20;
 const CHUNK_BYTES_MAX: u64 = 32 << 20;
 
@@ -49,7 +49,7 @@ enum Packing {
     Bzip2,
 }
 
-/// A table of chunks that follow each other.
+/// A table of consecutive chunks.
 #[derive(Debug, Clone, Copy)]
 struct Table {
     first: u64,
@@ -58,7 +58,7 @@ struct Table {
     entries_at: u64,
 }
 
-/// The contents of the text about the device and the case.
+/// The device and case information.
 #[derive(Debug, Clone, Copy, Default)]
 struct Media {
     sectors: u64,
@@ -66,10 +66,10 @@ struct Media {
     sectors_each: u64,
 }
 
-/// The places of an image's chunks.
+/// The locations of an image's chunks.
 pub(crate) struct Ewf2 {
     segments: Vec<Segment>,
-    /// By their first chunk.
+    /// Sorted by first chunk.
     tables: Vec<Table>,
     chunk_bytes: u64,
     length: u64,
@@ -82,7 +82,8 @@ struct Segment {
     pages: Tables,
 }
 
-/// Opens the first segment of an image, with those beside it; returns missing ones too.
+/// Opens the first segment of an image and the following ones beside it; also returns a notice if
+/// segments are missing.
 pub(crate) fn open(
     file: &Arc<dyn Source>,
     around: &Around<'_>,
@@ -126,7 +127,7 @@ pub(crate) fn open(
     Ok((Disk::packed(file.name(), length, layout, files, chunk_bytes as usize), missing))
 }
 
-/// How the chunks of a segment are packed.
+/// Parses the header of a segment: the compression of its chunks.
 fn header(file: &dyn Source, number: u32) -> Result<Packing> {
     let header = structure(file, 0, HEADER_BYTES, "the header")?;
     if !header.starts_with(b"EVF2\x0d\x0a\x81\x00") {
@@ -143,7 +144,7 @@ fn header(file: &dyn Source, number: u32) -> Result<Packing> {
     }
 }
 
-/// Goes through the sections of a segment, from the last to the first; whether another segment follows.
+/// Walks the sections of a segment from last to first; returns whether another segment follows.
 fn sections(
     file: &dyn Source,
     segment: usize,
@@ -185,7 +186,7 @@ fn sections(
     Err(damaged(file, at, "it has more sections than any image"))
 }
 
-/// A text in UTF-16 that is packed.
+/// Reads a compressed UTF-16 text.
 fn text(file: &dyn Source, at: u64, bytes: u64, packing: Packing) -> Result<String> {
     if bytes > TEXT_BYTES_MAX {
         return Err(damaged(file, at, "a text is longer than any"));
@@ -197,7 +198,7 @@ fn text(file: &dyn Source, at: u64, bytes: u64, packing: Packing) -> Result<Stri
     Ok(utf16(&unpacked, u16_le))
 }
 
-/// The table at `at`, if it has chunks.
+/// Reads the table at `at`; `None` if it has no chunks.
 fn table(file: &dyn Source, segment: usize, at: u64, bytes: u64) -> Result<Option<Table>> {
     let header = structure(file, at, TABLE_HEADER_BYTES, "a table")?;
     let (first, count) = (u64_le(&header, 0), u64::from(u32_le(&header, 8)));
@@ -212,7 +213,7 @@ fn table(file: &dyn Source, segment: usize, at: u64, bytes: u64) -> Result<Optio
 }
 
 impl Media {
-    /// Numbers of a text: a line of names and a line of values, both with tabs between.
+    /// Adds numbers from a text: a line of names and a line of values, separated by tabs.
     fn add(&mut self, text: &str) {
         let mut lines =
             text.trim_start_matches('\u{FEFF}').lines().skip_while(|line| *line != "main").skip(1);
@@ -229,7 +230,7 @@ impl Media {
     }
 }
 
-/// The name of the segment `number` beside the first: `image.Ex01`, …, `Ex99`, `ExAA`, ….
+/// The name of segment `number`, derived from the first one: `image.Ex01`, …, `Ex99`, `ExAA`, ….
 fn following(first: &str, number: u32) -> Option<String> {
     let name = first.split('?').next()?.rsplit('/').next()?;
     let (stem, ending) = name.rsplit_once('.')?;
@@ -245,7 +246,7 @@ fn following(first: &str, number: u32) -> Option<String> {
     })
 }
 
-/// An entry of a table.
+/// A table entry.
 struct Entry {
     at: u64,
     bytes: u64,
@@ -313,13 +314,13 @@ impl Layout for Ewf2 {
         let done = unpacker.some(&packed, is_bzip2, self.chunk_bytes as usize);
         lock(&self.unpackers).push(unpacker);
         let data = done.map_err(|error| wrong(&error))?;
-        // The last chunk may be as long as all others.
+        // The last chunk may be padded to full length.
         block.copy_from_slice(data.get(..block.len()).ok_or_else(|| wrong(&"it is too short"))?);
         Ok(())
     }
 }
 
-/// The bytes before the checksum at the end, if that is right.
+/// The bytes before the trailing checksum, if it is right.
 fn sealed(bytes: &[u8]) -> Option<&[u8]> {
     let (data, sum) = bytes.split_at(bytes.len().checked_sub(4)?);
     (simd_adler32::adler32(&data) == u32_le(sum, 0)).then_some(data)

@@ -5,12 +5,12 @@ use std::io;
 use quarrier_core::source::{Source, read_exact_at};
 use quarrier_core::{Error, Result};
 
-/// The error that the file cannot be opened in its format, for `reason`.
+/// An error: the file cannot be opened as an image for `reason`.
 pub(crate) fn refused(file: &dyn Source, reason: impl Into<String>) -> Error {
     Error::NotReadable { source_name: file.name().to_string(), reason: reason.into() }
 }
 
-/// The file is damaged at `offset`.
+/// An error: the file is damaged at `offset`.
 pub(crate) fn damaged(file: &dyn Source, offset: u64, reason: impl AsRef<str>) -> Error {
     let reason = reason.as_ref();
     refused(
@@ -19,15 +19,15 @@ pub(crate) fn damaged(file: &dyn Source, offset: u64, reason: impl AsRef<str>) -
     )
 }
 
-/// The error for a read of damaged bytes.
+/// An I/O error for a read of damaged bytes.
 pub(crate) fn invalid(why: impl Into<String>) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, why.into())
 }
 
-/// `length` bytes of a structure called `what` at `offset`.
+/// Reads `length` bytes of the structure `what` at `offset`.
 ///
 /// # Errors
-/// [`damaged`] where the file ends before, [`Error::Io`] if it cannot be read.
+/// [`damaged`] if the file is too short, [`Error::Io`] if it cannot be read.
 pub(crate) fn structure(
     file: &dyn Source,
     offset: u64,
@@ -42,10 +42,10 @@ pub(crate) fn structure(
     })
 }
 
-/// `bytes` zeros, which an image says that it needs.
+/// Allocates `bytes` zeros, a size that comes from the image.
 ///
 /// # Errors
-/// `OutOfMemory` if there is no room for them.
+/// `OutOfMemory` if the allocation fails.
 pub(crate) fn room(bytes: usize) -> io::Result<Vec<u8>> {
     let mut room = Vec::new();
     let reserved = room.try_reserve_exact(bytes);

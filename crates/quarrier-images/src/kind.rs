@@ -1,10 +1,10 @@
-//! Formats that wrap a disk, by the bytes that a file begins or ends with.
+//! Formats that wrap a disk, recognized by the first or last bytes of a file.
 
 use quarrier_core::source::{Source, read_full_at};
 
 use crate::bytes::{u16_le, u32_le, u64_le};
 
-/// How a file wraps a disk.
+/// The format in which a file wraps a disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Kind {
@@ -14,33 +14,33 @@ pub enum Kind {
     Aff4,
     /// bzip2.
     Bzip2,
-    /// A disk image of macOS.
+    /// A macOS disk image.
     Dmg,
-    /// A disk image of macOS that is encrypted.
+    /// An encrypted macOS disk image.
     DmgEncrypted,
-    /// A sparse image of macOS.
+    /// A sparse macOS disk image.
     DmgSparse,
     /// EWF: `.E01`, and SMART's `.s01`.
     Ewf,
-    /// EWF of the second version: `.Ex01`.
+    /// EWF version 2: `.Ex01`.
     Ewf2,
-    /// Files, and no disk, in EWF: `.L01`, `.Lx01`.
+    /// A logical EWF image, which holds files rather than a disk: `.L01`, `.Lx01`.
     EwfLogical,
     /// gzip.
     Gzip,
-    /// A disk of Parallels.
+    /// A Parallels disk.
     Parallels,
-    /// A disk of QEMU, version 1 of the format included.
+    /// A QEMU disk, including version 1 of the format.
     Qcow2,
-    /// Another format of QEMU.
+    /// A disk in QEMU's QED format.
     Qed,
-    /// A disk of VirtualBox.
+    /// A VirtualBox disk.
     Vdi,
-    /// A disk of Virtual PC and Hyper-V.
+    /// A Virtual PC or Hyper-V disk.
     Vhd,
-    /// A disk of Hyper-V.
+    /// A Hyper-V disk.
     Vhdx,
-    /// A disk of VMware.
+    /// A VMware disk.
     Vmdk,
     /// A snapshot of newer VMware servers.
     VmdkSesparse,
@@ -82,15 +82,15 @@ const HEAD_BYTES: usize = 512;
 const TAIL_BYTES: usize = 512;
 
 impl Kind {
-    /// The format in which `file` wraps a disk, by its content, or `None` if it wraps none. An
-    /// unreadable file counts as none: the reader of all of it gets the error. For a file that
-    /// `is_far`, the end is examined only if its name or beginning gives a reason.
+    /// Detects the format in which `file` wraps a disk, by its content; `None` for a plain or
+    /// unreadable file. If the file `is_far`, its end is probed only if its name or first bytes suggest
+    /// a footer.
     pub fn of(file: &dyn Source, is_far: bool) -> Option<Kind> {
         Kind::and_notice(file, is_far).0
     }
 
-    /// As [`of`](Self::of), and what people should know of a file that is taken as it is, although something
-    /// may be packed or locked in it.
+    /// As [`of`](Self::of), with a notice for a file that is read as plain data although it is
+    /// compressed or encrypted in an unsupported way.
     pub(crate) fn and_notice(file: &dyn Source, is_far: bool) -> (Option<Kind>, Option<String>) {
         let mut head = [0; HEAD_BYTES];
         let Ok(read) = read_full_at(file, 0, &mut head) else { return (None, None) };
@@ -107,12 +107,12 @@ impl Kind {
         (may_end.then(|| ended(file)).flatten().or(begun), notice_of(head))
     }
 
-    /// Whether this is how a file inside an image may begin, so that its end is looked at first.
+    /// Whether a file inside an image may begin like this, so that its end must be probed first.
     fn may_be_inside(self) -> bool {
         matches!(self, Kind::Bzip2 | Kind::Xz | Kind::Gzip | Kind::Zstd)
     }
 
-    /// Whether more than the first bytes speaks for it, where these are few.
+    /// For short magic numbers: whether more of the header is plausible.
     fn is_likely(self, head: &[u8]) -> bool {
         match self {
             Kind::Gzip => head.len() > 18 && head[3] & 0xE0 == 0,
@@ -124,7 +124,7 @@ impl Kind {
         }
     }
 
-    /// Why it is not read, and what to try.
+    /// The reason why the format is not supported, and a remedy.
     pub(crate) fn refusal(self) -> &'static str {
         match self {
             Kind::Aff => {
@@ -150,13 +150,13 @@ impl Kind {
     }
 }
 
-/// The format of a file by its last bytes.
+/// Detects the format by the last bytes of a file.
 fn ended(file: &dyn Source) -> Option<Kind> {
     let at = file.length().checked_sub(TAIL_BYTES as u64)?;
     let mut tail = [0; TAIL_BYTES];
     (read_full_at(file, at, &mut tail).ok()? == tail.len()).then_some(())?;
     let is_koly = tail.starts_with(b"koly") && tail[4..12] == [0, 0, 0, 4, 0, 0, 2, 0];
-    // The first writers left out the last byte.
+    // Early writers omitted the last byte.
     let is_footer =
         |footer: &[u8]| footer.starts_with(b"conectix") && footer[12..16] == [0, 1, 0, 0];
     let zip_comment =
@@ -170,13 +170,13 @@ fn ended(file: &dyn Source) -> Option<Kind> {
     }
 }
 
-/// Whether a file is named as those that are known by their end.
+/// Whether a file has the extension of a format with a footer.
 fn has_ending(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
     [".dmg", ".vhd", ".avhd", ".aff4"].iter().any(|ending| name.ends_with(ending))
 }
 
-/// Other ways to pack or lock a disk, by the bytes that a file begins with; and what to try.
+/// Other compressed or encrypted formats, by magic number, with a remedy.
 const TAKEN_AS_THEY_ARE: [(usize, &[u8], &str, &str); 12] = [
     (0, &[0x04, 0x22, 0x4D, 0x18], "is compressed by LZ4", "unpack it first with lz4 -d"),
     (0, b"LZIP\x01", "is compressed by lzip", "unpack it first with lzip -d"),
@@ -199,7 +199,7 @@ fn notice_of(head: &[u8]) -> Option<String> {
     Some(format!("{what}, which is not read: its bytes are taken as they are; {hint}"))
 }
 
-/// Whether more than the first bytes speaks for a format, where these are few.
+/// For short magic numbers: whether more of the header is plausible.
 fn is_likely(magic: &[u8], head: &[u8]) -> bool {
     match magic {
         [0x1F, 0x9D] => {

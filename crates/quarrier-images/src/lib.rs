@@ -1,4 +1,4 @@
-//! Files that wrap a disk, as sources of the bytes that the disk has.
+//! Disk images and compressed files, as sources of the disk's bytes.
 //!
 //! ```text
 //!  file ──→ Kind::of (its first and last bytes) ──→ a reader ──→ Source: the disk's bytes and offsets
@@ -6,9 +6,9 @@
 //!                                                     └──→ Beside: parts, and disks that it changes
 //! ```
 //!
-//! [`open`] opens a file according to its content, whatever its name. Every reader is a
-//! [`Source`](quarrier_core::source::Source) that many threads read at once, within bounded memory;
-//! damage is an error of its range, and wrong bytes are never returned.
+//! [`open`] detects the format by content, regardless of the name. Every reader is a
+//! [`Source`](quarrier_core::source::Source) that many threads can read at once, within bounded memory.
+//! Damage is an error for the affected range, and wrong bytes are never returned.
 //!
 //! ```no_run
 //! use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! From a file to the disk that it wraps, by its first and last bytes.
+//! Opens a file as the disk that it wraps, by its first and last bytes.
 
 use std::io::{Cursor, Read};
 use std::sync::Arc;
@@ -14,18 +14,18 @@ use crate::kind::Kind;
 use crate::packed::{self, Packed};
 use crate::{aff4, dmg, ewf2, parallels, qcow2, vdi, vhd, vhdx, vmdk};
 
-/// Files that are packed in each other, at most.
+/// Maximum layers of compression.
 const DEPTH_MAX: usize = 4;
-/// Segments of an image that are opened at a time, as objects far away are.
+/// Maximum segments of an image opened at once, if they are remote objects.
 const SEGMENTS_MAX: usize = 10_000;
-/// The bytes of a stream that are examined for the format inside.
+/// Bytes of a decompressed stream examined to detect the format inside.
 const HEAD_BYTES: u64 = 512;
 
-/// The bytes of an image.
+/// The content of an image.
 pub enum Content {
-    /// The bytes of the disk, or of the file itself if it wraps none, at any offset.
+    /// Random access to the bytes of the disk, or of the file itself if it wraps none.
     Disk(Arc<dyn Source>),
-    /// The same from start to end, for packings without random access.
+    /// Sequential access only, for compression without random access.
     Stream(Box<dyn Read + Send>),
 }
 
@@ -35,17 +35,17 @@ pub struct Image {
     pub content: Content,
     /// The format that wraps the disk; `None` for a plain file.
     pub kind: Option<Kind>,
-    /// A notice that people should read before they trust the bytes.
+    /// A message to show, since it affects how far the bytes can be trusted.
     pub notice: Option<String>,
 }
 
-/// Opens `file` according to its content: an image of some format, with the files `beside` it that it
-/// needs, or else a plain file. Formats in `kinds_left` are not unwrapped. Once `stop` is true, long
-/// readings end with an error.
+/// Opens `file` according to its content: as an image, with the files `beside` it that it needs, or
+/// else as a plain file. Formats in `kinds_left` are not unwrapped. Once `stop` is true, long reads end
+/// with an error.
 ///
 /// # Errors
-/// If it is an image and cannot be read as one: damaged, encrypted, of a format that is not read,
-/// or without a file that it needs.
+/// If it is an image that cannot be read: damaged, encrypted, in an unsupported format, or without a
+/// file that it needs.
 pub fn open(
     file: Arc<dyn Source>,
     beside: &dyn Beside,
@@ -103,11 +103,11 @@ fn open_as(kind: Kind, file: Arc<dyn Source>, around: &Around<'_>) -> Result<Ima
     Ok(Image { content: Content::Disk(disk), kind: Some(kind), notice })
 }
 
-/// The segments of a remote image that are beside the first one. A segment that cannot be opened is
-/// missing, and so are all later ones.
+/// The segments of a remote image, beside the first one. A segment that cannot be opened counts as
+/// missing, as do all later ones.
 fn segments(first: Arc<dyn Source>, around: &Around<'_>) -> Vec<Box<dyn Source>> {
     let name = first.name().to_string();
-    // A URL may end in a query, which is not shown.
+    // A URL may have a query, which is not part of the name.
     let name = name.split('?').next().unwrap_or_default();
     let name = name.rsplit('/').next().unwrap_or_default().to_string();
     let mut segments: Vec<Box<dyn Source>> = vec![Box::new(first)];
@@ -118,7 +118,7 @@ fn segments(first: Arc<dyn Source>, around: &Around<'_>) -> Vec<Box<dyn Source>>
     segments
 }
 
-/// Opens the contents of a compressed file in their format.
+/// Opens the contents of a compressed file, detecting their format in turn.
 fn unpacked(kind: Kind, file: &Arc<dyn Source>, around: &Around<'_>) -> Result<Image> {
     let mut around = around.clone();
     around.depth += 1;

@@ -1,4 +1,4 @@
-//! The expanding disks of Parallels (`.hds`): a table has the place of each cluster.
+//! Expanding Parallels disks (`.hds`): a table with the location of each cluster.
 
 use std::io;
 use std::sync::Arc;
@@ -14,12 +14,12 @@ use crate::tables::Tables;
 const HEADER_BYTES: u64 = 64;
 const CLUSTER_SECTORS_MAX: u64 = 1 << 17;
 
-/// The places of an image's clusters.
+/// The locations of an image's clusters.
 pub(crate) struct Parallels {
     tables: Tables,
     clusters: u64,
     cluster_bytes: u64,
-    /// The unit of an entry.
+    /// The unit of table entries.
     unit_bytes: u64,
     file_bytes: u64,
 }
@@ -29,7 +29,7 @@ pub(crate) fn open(file: &Arc<dyn Source>) -> Result<Disk<Parallels>> {
     let header = structure(&**file, 0, HEADER_BYTES, "the header")?;
     let sectors_each = u64::from(u32_le(&header, 28));
     let clusters = u64::from(u32_le(&header, 32));
-    // The first version has 32 bits for the sectors, and undefined bytes after them.
+    // The first version stores the sector count in 32 bits, followed by undefined bytes.
     let is_large = header.starts_with(b"WithouFreSpacExt");
     let sectors = if is_large { u64_le(&header, 36) } else { u64::from(u32_le(&header, 36)) };
     let length = sectors.checked_mul(512).filter(|&length| length <= i64::MAX as u64);

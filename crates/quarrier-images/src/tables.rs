@@ -1,4 +1,4 @@
-//! Tables of an image, read a page at a time and kept within a bound, however large they claim to be.
+//! A page cache for an image's tables, bounded regardless of the size that they claim.
 
 use std::io;
 use std::ops::Deref;
@@ -9,23 +9,22 @@ use quarrier_core::sync::lock;
 
 use crate::fault::invalid;
 
-/// How much of a table is read at once.
+/// Bytes of a table read at once.
 const PAGE_BYTES: u64 = 64 << 10;
 const SHARDS: u64 = 8;
-/// Pages of a shard: 16 MiB in all shards.
+/// Pages per shard: 16 MiB in all shards together.
 const PAGES_MAX: usize = 32;
 
-/// Pages with their numbers, the one used last at the end.
+/// Pages with their numbers, the most recently used last.
 type Pages = Vec<(u64, Arc<[u8]>)>;
 
-/// The pages of a file that hold tables. Each shard has a lock of its own, held while a page is looked
-/// up and not while it is read.
+/// Cached pages of a file's tables. Each shard has its own lock, which is not held during reads.
 pub(crate) struct Tables {
     file: Arc<dyn Source>,
     shards: [Mutex<Pages>; SHARDS as usize],
 }
 
-/// The bytes of a page from some place on.
+/// The rest of a page from an offset on.
 pub(crate) struct Entries {
     page: Arc<[u8]>,
     from: usize,
@@ -45,10 +44,10 @@ impl Tables {
     }
 
     /// The bytes from `at` to the end of their page, at least `entry_bytes`; `at` must be a multiple of
-    /// that.
+    /// `entry_bytes`.
     ///
     /// # Errors
-    /// Those of the file; `InvalidData` where it ends before.
+    /// Those of the file; `InvalidData` if the file ends early.
     pub(crate) fn entries(&self, at: u64, entry_bytes: usize) -> io::Result<Entries> {
         let page = self.page(at / PAGE_BYTES)?;
         let from = (at % PAGE_BYTES) as usize;
@@ -58,7 +57,7 @@ impl Tables {
         Ok(Entries { page, from })
     }
 
-    /// Fills `buffer` from `at`, also across pages.
+    /// Fills `buffer` from `at`, across pages if necessary.
     ///
     /// # Errors
     /// As [`entries`](Self::entries).
@@ -78,7 +77,7 @@ impl Tables {
         {
             let mut pages = lock(shard);
             if let Some(at) = pages.iter().position(|(held, _)| *held == number) {
-                // The page used last stands at the end.
+                // Keep the most recently used page last.
                 let last = pages.len() - 1;
                 pages[at..=last].rotate_left(1);
                 return Ok(Arc::clone(&pages[last].1));

@@ -1,4 +1,4 @@
-//! Blocks that are packed by themselves, with the state that unpacking needs.
+//! Decompression of independent blocks, with reusable decoder state.
 
 use std::io;
 
@@ -7,7 +7,7 @@ use flate2::{Decompress, FlushDecompress, Status};
 use crate::bytes::u32_le;
 use crate::fault::{invalid, room};
 
-/// The state of decoders, kept for the next block.
+/// Decoders, reused from block to block.
 #[derive(Default)]
 pub(crate) struct Unpacker {
     deflate: Option<Decompress>,
@@ -17,28 +17,28 @@ pub(crate) struct Unpacker {
 }
 
 impl Unpacker {
-    /// Unpacks raw deflate into all of `block`.
+    /// Decompresses raw Deflate into the whole of `block`.
     ///
     /// # Errors
-    /// If it is damaged, or gives fewer bytes.
+    /// If the data is damaged or too short.
     pub(crate) fn deflate(&mut self, packed: &[u8], block: &mut [u8]) -> io::Result<()> {
         let decoder = self.deflate.get_or_insert_with(|| Decompress::new(false));
         decoder.reset(false);
-        // Behind the block the sector may hold anything, and some writers end without the last bits.
+        // The sector may continue with anything, and some writers omit the last bits of the stream.
         inflate(decoder, packed, block).and_then(|(bytes, _)| is_whole(bytes, block))
     }
 
-    /// Unpacks zlib, which has a checksum, into all of `block`.
+    /// Decompresses zlib, with its checksum, into the whole of `block`.
     ///
     /// # Errors
-    /// If it is damaged, or unpacks to another length.
+    /// If the data is damaged or has another length.
     pub(crate) fn zlib(&mut self, packed: &[u8], block: &mut [u8]) -> io::Result<()> {
         let decoder = self.zlib.get_or_insert_with(|| Decompress::new(true));
         decoder.reset(true);
         let (bytes, mut has_ended) = inflate(decoder, packed, block)?;
         is_whole(bytes, block)?;
         if !has_ended {
-            // The block is full, and the checksum was not read yet.
+            // The block is full, but the checksum is still unread.
             let rest = packed.get(decoder.total_in() as usize..).unwrap_or_default();
             has_ended = inflate(decoder, rest, &mut [0])? == (0, true);
         }
@@ -48,7 +48,8 @@ impl Unpacker {
         }
     }
 
-    /// As [`zlib`](Self::zlib), of what may have more bytes than `block`, up to `bytes_max`.
+    /// As [`zlib`](Self::zlib), for data of up to `bytes_max` bytes, of which `block` gets the first
+    /// ones.
     ///
     /// # Errors
     /// As [`zlib`](Self::zlib).
@@ -73,10 +74,10 @@ impl Unpacker {
         }
     }
 
-    /// Unpacks zlib or bzip2 of unknown length, up to `bytes_max`.
+    /// Decompresses zlib or bzip2 of unknown length, up to `bytes_max`.
     ///
     /// # Errors
-    /// If it is damaged or longer.
+    /// If the data is damaged or longer.
     pub(crate) fn some(
         &mut self,
         packed: &[u8],
@@ -106,17 +107,17 @@ impl Unpacker {
         Ok(unpacked)
     }
 
-    /// Unpacks a stream of bzip2, which has a checksum, into all of `block`.
+    /// Decompresses a bzip2 stream, with its checksum, into the whole of `block`.
     ///
     /// # Errors
-    /// If it is damaged, or unpacks to another length.
+    /// If the data is damaged or has another length.
     pub(crate) fn bzip2(&mut self, packed: &[u8], block: &mut [u8]) -> io::Result<()> {
         let mut decoder = bzip2::Decompress::new(false);
         let mut last = [0];
         loop {
             let (used, filled) = (decoder.total_in() as usize, decoder.total_out() as usize);
             let input = packed.get(used..).unwrap_or_default();
-            // Behind the block there is room for a byte that must not come.
+            // One byte of room after the block detects data that is too long.
             let out = if filled < block.len() { &mut block[filled..] } else { &mut last[..] };
             let status = decoder.decompress(input, out);
             let status =
@@ -131,10 +132,10 @@ impl Unpacker {
         }
     }
 
-    /// Unpacks a block of Snappy, which may have more bytes than `block`, up to `bytes_max`.
+    /// Decompresses a Snappy block of up to `bytes_max` bytes, of which `block` gets the first ones.
     ///
     /// # Errors
-    /// If it is damaged, or unpacks to another length.
+    /// If the data is damaged or has another length.
     pub(crate) fn snappy(
         &mut self,
         packed: &[u8],
@@ -150,11 +151,11 @@ impl Unpacker {
         })
     }
 
-    /// Unpacks a block of LZ4, which may have more bytes than `block`, up to `bytes_max`. Some writers put
-    /// the number of its bytes before it.
+    /// Decompresses an LZ4 block of up to `bytes_max` bytes, of which `block` gets the first ones. Some
+    /// writers put the length before the block.
     ///
     /// # Errors
-    /// If it is damaged, or unpacks to another length.
+    /// If the data is damaged or has another length.
     pub(crate) fn lz4(
         &mut self,
         packed: &[u8],
@@ -177,10 +178,10 @@ impl Unpacker {
         })
     }
 
-    /// Unpacks a frame of Zstandard into all of `block`.
+    /// Decompresses a Zstandard frame into the whole of `block`.
     ///
     /// # Errors
-    /// If it is damaged, or unpacks to another length.
+    /// If the data is damaged or has another length.
     pub(crate) fn zstd(&mut self, packed: &[u8], block: &mut [u8]) -> io::Result<()> {
         // The frame ends somewhere in the last sector.
         let bytes = zstd::zstd_safe::find_frame_compressed_size(packed)
@@ -199,7 +200,7 @@ fn invalid_snappy(error: snap::Error) -> io::Error {
     invalid(format!("it cannot be decompressed: {error}"))
 }
 
-/// Lets `unpack` fill `block`, or more room of which `block` gets the beginning.
+/// Calls `unpack` with `block`, or with a longer buffer whose beginning is copied to `block`.
 fn into(
     block: &mut [u8],
     bytes: usize,
@@ -214,7 +215,7 @@ fn into(
     Ok(())
 }
 
-/// How many bytes came, and whether the stream has ended.
+/// Returns the number of bytes written, and whether the stream has ended.
 fn inflate(decoder: &mut Decompress, packed: &[u8], block: &mut [u8]) -> io::Result<(usize, bool)> {
     let before = decoder.total_out();
     match decoder.decompress(packed, block, FlushDecompress::Finish) {

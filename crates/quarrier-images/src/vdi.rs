@@ -1,6 +1,6 @@
-//! VDI: the disks of VirtualBox. A map has the place of each block, a megabyte as a rule.
+//! VDI: VirtualBox disks. A map has the location of each block, usually of 1 MiB.
 //!
-//! A disk that changes another knows it by an identity alone, which one of the files beside it has.
+//! A differencing disk identifies its parent only by a UUID, so the files beside it are searched.
 
 use std::io;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ const ID: usize = 0x188;
 const PARENT_ID: usize = 0x1A8;
 const BLOCK_BYTES_MAX: u32 = 64 << 20;
 
-/// The places of an image's blocks.
+/// The locations of an image's blocks.
 pub(crate) struct Vdi {
     tables: Tables,
     map_at: u64,
@@ -33,7 +33,7 @@ pub(crate) struct Vdi {
     file_bytes: u64,
 }
 
-/// Opens an image, with those that it changes.
+/// Opens an image and its chain of parents.
 pub(crate) fn open(file: &Arc<dyn Source>, around: &Around<'_>) -> Result<Disk<Vdi>> {
     let header = structure(&**file, 0, HEADER_BYTES, "the header")?;
     let version = u32_le(&header, 0x44);
@@ -74,7 +74,7 @@ pub(crate) fn open(file: &Arc<dyn Source>, around: &Around<'_>) -> Result<Disk<V
     Ok(Disk::stored(file.name(), length, layout, vec![Arc::clone(file)]).over(parent))
 }
 
-/// The disk of that identity, among the files beside `file`.
+/// Finds the disk with this UUID among the files beside `file`.
 fn parent(file: &Arc<dyn Source>, id: &[u8], around: &Around<'_>) -> Result<Arc<dyn Source>> {
     for name in around.beside.names() {
         if !name.to_ascii_lowercase().ends_with(".vdi") {

@@ -1,4 +1,4 @@
-//! VHD: the disks of Virtual PC and Hyper-V. All numbers are big-endian.
+//! VHD: Virtual PC and Hyper-V disks. All numbers are big-endian.
 //!
 //! ```text
 //!  fixed         the disk ················································ footer
@@ -28,7 +28,7 @@ const FIXED: u32 = 2;
 const DYNAMIC: u32 = 3;
 const DIFFERENCING: u32 = 4;
 
-/// The contents of the last sector, and of its copy at the start.
+/// The footer in the last sector, which has a copy at the start.
 struct Footer {
     length: u64,
     kind: u32,
@@ -37,10 +37,10 @@ struct Footer {
 }
 
 impl Footer {
-    /// The footer, or where it is damaged its copy.
+    /// Reads the footer, or its copy if it is damaged.
     fn read(file: &dyn Source) -> Result<Footer> {
         let last = file.length().saturating_sub(FOOTER_BYTES);
-        // The first writers left out the last byte.
+        // Early writers omitted the last byte.
         let places = [last, last + 1, 0];
         for at in places {
             let bytes = FOOTER_BYTES.min(file.length().saturating_sub(at));
@@ -58,13 +58,13 @@ impl Footer {
     }
 }
 
-/// Whether the checksum at `at` is right: all bytes but its own, summed up and inverted.
+/// Whether the checksum at `at` is right: the inverted sum of all other bytes.
 fn is_sealed(bytes: &[u8], at: usize) -> bool {
     let sum = |bytes: &[u8]| bytes.iter().fold(0u32, |sum, &byte| sum.wrapping_add(byte.into()));
     !(sum(&bytes[..at]).wrapping_add(sum(&bytes[at + 4..]))) == u32_be(bytes, at)
 }
 
-/// Opens an image, with those that it changes.
+/// Opens an image and its chain of parents.
 pub(crate) fn open(file: &Arc<dyn Source>, around: &Around<'_>) -> Result<Disk<Vhd>> {
     let footer = Footer::read(&**file)?;
     if footer.length > i64::MAX as u64 {
@@ -102,7 +102,7 @@ pub(crate) fn open(file: &Arc<dyn Source>, around: &Around<'_>) -> Result<Disk<V
     }
 }
 
-/// The additional header of a dynamic disk.
+/// The header of a dynamic disk.
 struct Header {
     table_at: u64,
     blocks: u64,
@@ -152,7 +152,7 @@ impl Header {
         Ok(Header { table_at, blocks, block_bytes, parent_id, parent_names })
     }
 
-    /// The disk that this one changes, which must be the one that it was made for.
+    /// Opens the parent, and checks that it is the one this disk was made for.
     fn parent(&self, file: &Arc<dyn Source>, around: &Around<'_>) -> Result<Arc<dyn Source>> {
         let mut first = None;
         for name in self.parent_names.iter().filter(|name| !name.is_empty()) {
@@ -178,7 +178,7 @@ impl Header {
     }
 }
 
-/// The places of an image's bytes.
+/// The locations of an image's bytes.
 pub(crate) enum Vhd {
     Fixed,
     Blocks(Box<Blocks>),

@@ -1,7 +1,8 @@
-//! The ZIP file around an AFF4 image: where its members lie. Nothing of a member is read to find it.
+//! The ZIP file around an AFF4 image: locates members from the central directory, without reading their
+//! data.
 //!
-//! *PKWARE, APPNOTE.TXT*, with its 64-bit sizes. Members are found by the URN that their name stands for:
-//! writers escape it as they like, and leave out the URN of the volume in front of it.
+//! *PKWARE, APPNOTE.TXT*, with ZIP64 sizes. Members are found by the URN that their name encodes:
+//! writers differ in which characters they escape, and may leave out the URN of the volume.
 
 use std::cmp::Ordering;
 use std::io;
@@ -19,23 +20,23 @@ const END64_BYTES: u64 = 56;
 const LOCATOR_BYTES: u64 = 20;
 const ENTRY_BYTES: usize = 46;
 const LOCAL_BYTES: usize = 30;
-/// The last bytes of a file, which have the end of the directory: it may have a comment.
+/// The end of a file that can contain the end of central directory record, which may have a comment.
 const TAIL_BYTES: u64 = END_BYTES + LOCATOR_BYTES + u16::MAX as u64;
-/// With segments of 64 MiB, as is usual, this is enough for 10 TiB.
+/// Enough for 10 TiB with the usual segments of 64 MiB.
 const DIRECTORY_BYTES_MAX: u64 = 128 << 20;
 const DESCRIPTION_BYTES_MAX: u64 = 4096;
 
-/// A number of 32 bits that stands for one of 64 bits elsewhere.
+/// The 32-bit value that marks a number as stored in the ZIP64 field.
 const FULL: u64 = u32::MAX as u64;
 const DEFLATED: u16 = 8;
 const IS_ENCRYPTED: u16 = 1;
 
-/// A part of the file with a name.
+/// A member of the ZIP file.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Member {
-    /// Where the header in front of its bytes begins.
+    /// The offset of its local header.
     pub(super) header_at: u64,
-    /// The number of its bytes in the file.
+    /// Its stored size in bytes.
     pub(super) bytes: u64,
     unpacked_bytes: u64,
     method: u16,
@@ -43,15 +44,15 @@ pub(super) struct Member {
 }
 
 impl Member {
-    /// Whether its bytes lie in the file as they are.
+    /// Whether it is stored uncompressed.
     pub(super) fn is_stored(&self) -> bool {
         self.method == 0 && !self.is_encrypted
     }
 
-    /// Where its bytes begin in the file.
+    /// The offset of its data in the file.
     ///
     /// # Errors
-    /// Those of the file; `InvalidData` where no member begins.
+    /// Those of the file; `InvalidData` if no member begins there.
     pub(super) fn data_at(&self, file: &dyn Source) -> io::Result<u64> {
         let mut header = [0; LOCAL_BYTES];
         let read = read_full_at(file, self.header_at, &mut header)?;
@@ -63,7 +64,7 @@ impl Member {
         Ok(self.header_at.saturating_add(LOCAL_BYTES as u64 + names))
     }
 
-    /// All its bytes, unpacked if they are deflated; for small members.
+    /// Its whole contents, inflated if necessary; for small members.
     ///
     /// # Errors
     /// Those of the file; `InvalidData` if it has more than `bytes_max`, or is damaged.
@@ -94,11 +95,11 @@ impl Member {
     }
 }
 
-/// The members of the file, by the URNs that their names stand for.
+/// The members of the file, by the URNs that their names encode.
 pub(super) struct Container {
     directory: Vec<u8>,
-    /// Where entries begin in the directory, in the order of the names without escapes. Those of the same
-    /// name are in the order of the directory.
+    /// Offsets of directory entries, sorted by unescaped name. Entries of the same name keep their
+    /// order.
     entries: Vec<u32>,
     directory_at: u64,
     /// The URN of the volume; empty if it has none.
@@ -136,12 +137,13 @@ impl Container {
         Ok(container)
     }
 
-    /// The member of this name: a URN, or a name within the volume. Of several, the last written.
+    /// Finds a member by URN or by a name within the volume. If several exist, the last one written
+    /// counts.
     pub(super) fn find(&self, urn: &str) -> Option<Member> {
         self.names(urn).into_iter().flatten().find_map(|wanted| self.named(wanted))
     }
 
-    /// A member that must exist, called `what` in errors.
+    /// A member that must exist; errors call it `what`.
     pub(super) fn needed(&self, file: &dyn Source, urn: &str, what: &str) -> Result<Member> {
         let member = self.find(urn).ok_or_else(|| {
             damaged(file, self.directory_at, format!("the ZIP file has no {what}"))
@@ -152,7 +154,7 @@ impl Container {
         }
     }
 
-    /// All of a small member that must exist.
+    /// The whole contents of a small member that must exist.
     pub(super) fn small(
         &self,
         file: &dyn Source,
@@ -165,7 +167,8 @@ impl Container {
         bytes.map_err(|error| damaged(file, member.header_at, format!("{what}: {error}")))
     }
 
-    /// The members below a URN: the rest of their names, after a slash, up to `rest_bytes_max`.
+    /// The members below a URN: the part of their names after the slash, of at most `rest_bytes_max`
+    /// bytes.
     pub(super) fn below(&self, urn: &str, rest_bytes_max: usize) -> Vec<(Vec<u8>, Member)> {
         let mut found = Vec::new();
         for above in self.names(urn).into_iter().flatten() {
@@ -184,7 +187,7 @@ impl Container {
         found
     }
 
-    /// The names that a URN may have: itself, and its rest after the URN of the volume.
+    /// The two names that a URN may have: the full one, and the part after the volume's URN.
     fn names<'a>(&self, urn: &'a str) -> [Option<&'a str>; 2] {
         let within = urn.strip_prefix(&self.volume).filter(|_| !self.volume.is_empty());
         let within = within.and_then(|rest| rest.strip_prefix('/'));
@@ -208,7 +211,7 @@ impl Container {
             method: u16_le(entry, 10),
             is_encrypted: u16_le(entry, 8) & IS_ENCRYPTED != 0,
         };
-        // 64-bit numbers are there for those that are full, in this order.
+        // ZIP64 values follow in this order, one for each field that is saturated.
         let mut wide = wide_numbers(entry);
         for number in [&mut member.unpacked_bytes, &mut member.bytes, &mut member.header_at] {
             if *number == FULL && wide.len() >= 8 {
@@ -220,7 +223,7 @@ impl Container {
     }
 }
 
-/// Where the directory lies.
+/// The location of the central directory.
 struct End {
     at: u64,
     bytes: u64,
@@ -228,7 +231,7 @@ struct End {
 }
 
 impl End {
-    /// The end of the directory, and its comment.
+    /// Reads the end of central directory record, and its comment.
     fn read(file: &dyn Source) -> Result<(End, Vec<u8>)> {
         let tail_at = file.length().saturating_sub(TAIL_BYTES);
         let tail = structure(file, tail_at, file.length() - tail_at, "the end of the ZIP file")?;
@@ -268,7 +271,7 @@ impl End {
     }
 }
 
-/// Where the entries of a directory begin; `None` if it has fewer than `count`.
+/// The offsets of the directory's entries; `None` if there are fewer than `count`.
 fn entries(directory: &[u8], count: u64) -> Option<Vec<u32>> {
     let (mut entries, mut at) = (Vec::new(), 0usize);
     for _ in 0..count {
@@ -291,7 +294,7 @@ fn name(directory: &[u8], entry: u32) -> &[u8] {
     &entry[ENTRY_BYTES..ENTRY_BYTES + usize::from(u16_le(entry, 28))]
 }
 
-/// The 64-bit numbers of an entry, if it has any.
+/// The ZIP64 extra field of an entry, empty if it has none.
 fn wide_numbers(entry: &[u8]) -> &[u8] {
     let from = ENTRY_BYTES + usize::from(u16_le(entry, 28));
     let mut extra = &entry[from..from + usize::from(u16_le(entry, 30))];
@@ -307,7 +310,7 @@ fn wide_numbers(entry: &[u8]) -> &[u8] {
     &[]
 }
 
-/// The bytes that a name stands for, without its escapes (`%3A`).
+/// Decodes percent escapes (`%3A`) in a name.
 fn decoded(name: &[u8]) -> impl Iterator<Item = u8> + '_ {
     let mut rest = name;
     iter::from_fn(move || {
@@ -326,7 +329,7 @@ fn decoded(name: &[u8]) -> impl Iterator<Item = u8> + '_ {
     })
 }
 
-/// The URN in the description or comment of a container; writers end it with a zero, or a line.
+/// The URN in the description or comment of a container; some writers add a zero or a newline.
 fn urn(text: &[u8]) -> String {
     let text = text.split(|&byte| byte == 0).next().unwrap_or_default();
     let text = String::from_utf8_lossy(text).trim().trim_end_matches('/').to_string();

@@ -1,4 +1,4 @@
-//! The description of an AFF4 image: its things, their types and properties.
+//! The RDF description of an AFF4 image: its objects, with types and properties.
 
 use std::collections::BTreeMap;
 
@@ -9,12 +9,12 @@ use super::container::Container;
 use super::turtle::{self, Term};
 use crate::fault::{damaged, refused};
 
-/// The vocabulary of the standard.
+/// The namespace of the standard.
 pub(super) const SCHEMA: &str = "http://aff4.org/Schema#";
-/// That of versions before the standard.
+/// The namespace used before the standard.
 const SCHEMA_BEFORE: &str = "http://afflib.org/2009/aff4#";
 const TYPE: &str = "http://www.w3.org/1999/02/22-rdf-syntax-ns#type";
-/// The properties that a disk needs; others, of the case and the acquisition, are not kept.
+/// The properties needed to read a disk; others, about the case and the acquisition, are dropped.
 const PROPERTIES: [&str; 8] = [
     "chunkSize",
     "chunksInSegment",
@@ -26,10 +26,11 @@ const PROPERTIES: [&str; 8] = [
     "stored",
 ];
 const TEXT_BYTES_MAX: u64 = 16 << 20;
-/// A disk needs a few dozen; eight thousand files of a logical image have as many.
+/// Maximum number of statements. A disk needs a few dozen; a logical image of eight thousand files
+/// reaches the limit.
 const STATEMENTS_MAX: usize = 1 << 16;
 
-/// The things of an image by their URNs.
+/// The objects of an image, by URN.
 pub(super) struct Graph {
     things: BTreeMap<String, Thing>,
 }
@@ -38,7 +39,7 @@ pub(super) struct Graph {
 #[derive(Default)]
 pub(super) struct Thing {
     types: Vec<String>,
-    /// By their names in the vocabulary of the standard.
+    /// Keyed by their names in the standard's namespace.
     properties: Vec<(&'static str, Term)>,
 }
 
@@ -71,7 +72,7 @@ impl Graph {
         }
     }
 
-    /// Keeps a statement if it is needed.
+    /// Adds a statement if it is needed.
     fn add(&mut self, subject: &str, predicate: &str, object: Term) -> bool {
         if predicate == TYPE {
             let Term::Iri(kind) = object else { return false };
@@ -90,19 +91,19 @@ impl Graph {
         self.things.entry(urn.to_string()).or_default()
     }
 
-    /// The thing of this name, if anything is said of it.
+    /// The object with this URN, if it has any statements.
     pub(super) fn get(&self, urn: &str) -> Option<&Thing> {
         self.things.get(urn)
     }
 
-    /// The things of a type of the standard, with their names, in the order of these.
+    /// The objects of a standard type, with their URNs, sorted by URN.
     pub(super) fn of_type<'g>(&'g self, kind: &str) -> impl Iterator<Item = (&'g str, &'g Thing)> {
         let things = self.things.iter().filter(move |(_, thing)| thing.is(kind));
         things.map(|(urn, thing)| (urn.as_str(), thing))
     }
 
-    /// Whether anything is of a version before the standard: of the companies that made AFF4, whose words
-    /// are of another vocabulary, or of pmem, whose types begin with a small letter.
+    /// Whether any object predates the standard: the earlier namespace of AFF4's authors, or pmem's
+    /// lower-case type names.
     pub(super) fn is_before_standard(&self) -> bool {
         let is_before = |kind: &String| {
             kind.starts_with(SCHEMA_BEFORE)
@@ -113,7 +114,7 @@ impl Graph {
 }
 
 impl Thing {
-    /// Whether it has this type of the standard.
+    /// Whether it has this standard type.
     pub(super) fn is(&self, kind: &str) -> bool {
         self.types.iter().any(|found| found.strip_prefix(SCHEMA) == Some(kind))
     }
@@ -124,7 +125,7 @@ impl Thing {
         found.map(|(_, value)| value)
     }
 
-    /// The first address that is a value of a property.
+    /// The first value of a property that is an IRI.
     pub(super) fn iri(&self, property: &str) -> Option<&str> {
         self.all(property).find_map(|value| match value {
             Term::Iri(iri) => Some(iri.as_str()),
@@ -132,7 +133,7 @@ impl Thing {
         })
     }
 
-    /// The first value of a property as a number; the inner one is `None` if it is none.
+    /// The first value of a property, as a number; the inner option is `None` if it is not a number.
     pub(super) fn number(&self, property: &str) -> Option<Option<u64>> {
         self.all(property).next().map(|value| match value {
             Term::Literal { text, .. } => text.trim().parse().ok(),

@@ -1,4 +1,4 @@
-//! The hashes that an image has of itself, and whether they hold.
+//! Verifies the hashes stored in an image.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -15,24 +15,24 @@ use super::turtle::Term;
 use super::{Parts, parts};
 use crate::fault::damaged;
 
-/// How much is read at once.
+/// Bytes read at once.
 const STEP_BYTES: usize = 1 << 20;
 
-/// A stored hash beside the computed one, both in hexadecimal digits.
+/// A stored hash and the computed one, both in hexadecimal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Check {
     /// The hash function: `SHA-1`.
     pub name: &'static str,
-    /// The hashed bytes: `disk`, or `data stream`, which has the bytes of the disk that are stored.
+    /// The hashed bytes: `disk`, or `data stream`, the stored bytes of the disk.
     pub of: &'static str,
     /// The hash stored in the image.
     pub stored: String,
-    /// The hash of the bytes.
+    /// The hash computed from the bytes.
     pub computed: String,
 }
 
-/// The hashes that are stored in an AFF4 image: over the disk, and over each stream of its bytes. A hash
-/// over other hashes is not one of them.
+/// The hashes stored in an AFF4 image, over the disk and over each of its streams. Hashes of hashes are
+/// not supported.
 pub struct StoredHashes {
     name: String,
     stored: Vec<Stored>,
@@ -71,7 +71,7 @@ impl StoredHashes {
             }
             Ok::<(), Error>(())
         };
-        // A disk that is one stream is described by it.
+        // If the disk is a single stream, its hash is stored with that stream.
         let (disk, mut streams): (Arc<dyn Source>, _) = (Arc::new(disk), streams);
         streams.retain(|(urn, _)| !described.contains(urn));
         add(&disk, "disk", &described)?;
@@ -86,15 +86,16 @@ impl StoredHashes {
         self.stored.is_empty()
     }
 
-    /// How many bytes must be read to verify all.
+    /// The number of bytes that a full verification reads.
     pub fn bytes(&self) -> u64 {
         self.stored.iter().fold(0, |all, stored| all.saturating_add(stored.source.length()))
     }
 
-    /// Reads the bytes, and compares their hashes with those stored; takes as long as to decompress and
-    /// hash every byte, on the calling thread.
+    /// Reads the bytes, and compares their hashes with those stored. Decompresses and hashes every byte
+    /// on the calling thread.
     ///
-    /// `progress` gets the number of bytes done; if it returns `false`, the verification ends with `None`.
+    /// `progress` gets the number of bytes done; if it returns `false`, the verification stops with
+    /// `None`.
     ///
     /// # Errors
     /// [`Error::Io`] for the first bytes that cannot be read.
@@ -133,7 +134,7 @@ impl StoredHashes {
     }
 }
 
-/// A hash function by its name.
+/// The hash function with this AFF4 name.
 fn function(name: &str) -> Option<Box<dyn DynDigest>> {
     Some(match name {
         "MD5" => Box::new(Md5::default()),
@@ -144,7 +145,7 @@ fn function(name: &str) -> Option<Box<dyn DynDigest>> {
     })
 }
 
-/// The hashes of a thing's bytes, in lower case.
+/// The hashes stored with an object, in lower-case hexadecimal.
 fn of_thing(file: &dyn Source, thing: &Thing) -> Result<Vec<(&'static str, String)>> {
     let mut hashes = Vec::new();
     for value in thing.all("hash") {

@@ -1,11 +1,11 @@
-//! Maps: which bytes of a disk lie where in which stream.
+//! Maps: the location of each range of a disk in the streams.
 //!
 //! ```text
 //!  "URN/idx": the streams, one a line      "URN/map": offset, length, offset in the stream, number of the stream
 //! ```
 //!
-//! Ranges that no entry has are those of a stream that the image names for gaps. Entries that continue each
-//! other are joined, so that an image of a whole drive takes a few.
+//! Ranges without an entry belong to the stream that the image names for gaps. Contiguous entries are
+//! merged, so that an image of a whole drive takes a few.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,33 +19,33 @@ use crate::disk::{Layout, Place, Run};
 use crate::fault::damaged;
 
 const ENTRY_BYTES: usize = 28;
-/// Pieces after joining, at most: 128 MiB.
+/// Maximum number of pieces after merging, which take 128 MiB.
 const PIECES_MAX: usize = 1 << 22;
-/// A map that is deflated is unpacked as a whole.
+/// Maximum size of a deflated map, which is inflated as a whole.
 const UNPACKED_BYTES_MAX: u64 = 64 << 20;
 const NAMES_BYTES_MAX: u64 = 1 << 20;
-/// How much of a map is read at once.
+/// Bytes of a map read at once.
 const STEP_BYTES: usize = ENTRY_BYTES << 15;
 
-/// The target of a number in a map.
+/// The stream behind a number in a map.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Target {
     /// Zeros.
     Zeros,
-    /// Nobody tried to read it: zeros, and counted.
+    /// Never acquired: reads as zeros, and is counted.
     Unknown,
-    /// One of the disk's files, at any offset the same.
+    /// One of the disk's files, whose content is the same at every offset.
     Anywhere(usize),
     /// One of the disk's files.
     File(usize),
 }
 
-/// Bytes of the disk that follow each other in a stream.
+/// A range of the disk that is contiguous in a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Piece {
     start: u64,
     bytes: u64,
-    /// Where they begin in the stream.
+    /// Offset in the stream.
     at: u64,
     target: Target,
 }
@@ -67,18 +67,18 @@ impl Piece {
 
 /// The map of a disk.
 pub(super) struct Map {
-    /// In the order of their places; they do not overlap.
+    /// Sorted by start, disjoint.
     pieces: Vec<Piece>,
     gaps: Target,
 }
 
-/// The names of the streams of a map.
+/// The names of a map's streams.
 pub(super) fn names(file: &dyn Source, container: &Container, urn: &str) -> Result<Vec<String>> {
     let text = container.small(file, &format!("{urn}/idx"), "list of streams", NAMES_BYTES_MAX)?;
     let text = String::from_utf8_lossy(&text);
     let names = text.split('\n').map(|name| name.trim_end_matches(['\r', '\0']).to_string());
     let mut names: Vec<String> = names.collect();
-    // A line ends the text.
+    // The text ends with a newline.
     while names.last().is_some_and(|name| name.is_empty()) {
         names.pop();
     }
@@ -86,12 +86,12 @@ pub(super) fn names(file: &dyn Source, container: &Container, urn: &str) -> Resu
 }
 
 impl Map {
-    /// A map of one stream.
+    /// A map that consists of a single stream.
     pub(super) fn whole(target: Target, bytes: u64) -> Map {
         Map { pieces: vec![Piece { start: 0, bytes, at: 0, target }], gaps: Target::Zeros }
     }
 
-    /// Reads the map `urn`, whose numbers stand for `targets`.
+    /// Reads the map `urn`; its stream numbers index `targets`.
     pub(super) fn read(
         file: &dyn Source,
         container: &Container,
@@ -134,12 +134,12 @@ impl Map {
         Ok(Map { pieces, gaps })
     }
 
-    /// Where the last entry ends.
+    /// The end of the last entry.
     pub(super) fn end(&self) -> u64 {
         self.pieces.last().map_or(0, Piece::end)
     }
 
-    /// How many bytes of a disk of `length` nobody tried to read.
+    /// The number of bytes that were never acquired, on a disk of `length` bytes.
     pub(super) fn unknown_bytes(&self, length: u64) -> u64 {
         let of = |target: Target| {
             let pieces = self.pieces.iter().filter(move |piece| piece.target == target);
@@ -156,8 +156,8 @@ impl Map {
         of(Target::Unknown) + gaps
     }
 
-    /// The largest power of two, up to `bytes_max`, at whose multiples pieces of a disk of `length` begin
-    /// and end, also in their streams: whoever reads around damage does it in such units.
+    /// The largest power of two, up to `bytes_max`, that divides the borders of all pieces of a disk of
+    /// `length`, on the disk and in their streams. Readers use this unit to retry around damage.
     pub(super) fn alignment(&self, length: u64, bytes_max: usize) -> usize {
         let of = |piece: &Piece| {
             let end = if piece.end() < length { piece.end() } else { 0 };
@@ -188,7 +188,7 @@ impl Layout for Map {
     }
 }
 
-/// Pieces as they are read.
+/// Pieces while the map is read.
 struct Pieces<'t> {
     pieces: Vec<Piece>,
     targets: &'t [Target],
@@ -197,7 +197,7 @@ struct Pieces<'t> {
 }
 
 impl Pieces<'_> {
-    /// Adds whole entries.
+    /// Adds complete entries.
     fn add(&mut self, entries: &[u8]) -> std::result::Result<(), &'static str> {
         for entry in entries.chunks(ENTRY_BYTES) {
             if entry.len() < ENTRY_BYTES {
@@ -236,7 +236,7 @@ impl Pieces<'_> {
         Ok(())
     }
 
-    /// The pieces in order, without those that are as the gaps are.
+    /// The sorted pieces, without those that read the same as gaps.
     fn finish(mut self) -> std::result::Result<Vec<Piece>, &'static str> {
         if !self.is_sorted {
             self.pieces.sort_unstable_by_key(|piece| piece.start);
@@ -255,7 +255,7 @@ impl Pieces<'_> {
         }
         let gaps = self.gaps;
         let last = self.pieces.last().copied();
-        // The last one says where the disk ends.
+        // The last piece determines the length of the disk.
         self.pieces.retain(|piece| piece.target != gaps || Some(*piece) == last);
         self.pieces.shrink_to_fit();
         Ok(self.pieces)

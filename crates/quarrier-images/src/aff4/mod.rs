@@ -1,12 +1,12 @@
-//! AFF4: disks whose bytes lie in compressed streams inside a ZIP file.
+//! AFF4: disks in compressed streams inside a ZIP file.
 //!
 //! ```text
 //!  information.turtle ─→ the image ─→ its map ─→ streams ─→ segments of chunks, members of the ZIP file
 //!                                         └──→ zeros, bytes that repeat, bytes that nobody could read
 //! ```
 //!
-//! *Schatz, AFF4 Standard v1.0*, for disks and memory, with the streams in this file or in others beside it.
-//! [`StoredHashes`] verifies an image.
+//! *Schatz, AFF4 Standard v1.0*, for disks and memory, with streams in this file or in other files
+//! beside it. [`StoredHashes`] verifies an image.
 
 mod container;
 mod graph;
@@ -36,14 +36,14 @@ use stream::Shared;
 use symbolic::{Filled, Symbolic, Unreadable};
 use volumes::Volume;
 
-/// Streams of an image: each keeps chunks of its own.
+/// Maximum streams of an image: each has its own chunk cache.
 const STREAMS_MAX: usize = 16;
 
-/// Types of images, the most telling first: an image has several.
+/// Types of images, the most specific first: an image has several.
 const IMAGES: [&str; 4] = ["DiskImage", "ContiguousImage", "DiscontiguousImage", "Image"];
-/// Types of streams: an image may be without a description of what it is an image of.
+/// Types of streams, for images without an image object.
 const STREAMS: [&str; 2] = ["Map", "ImageStream"];
-/// Types of things that an image has if it is encrypted.
+/// Types of objects that an encrypted image has.
 const ENCRYPTED: [&str; 5] = [
     "EncryptedStream",
     "KeyBag",
@@ -52,7 +52,7 @@ const ENCRYPTED: [&str; 5] = [
     "CertEncryptedKeyBag",
 ];
 
-/// Opens an image; returns a notice too if parts of the disk were not acquired.
+/// Opens an image, and returns a notice if parts of the disk were not acquired.
 pub(crate) fn open(
     file: &Arc<dyn Source>,
     around: &Around<'_>,
@@ -70,12 +70,12 @@ pub(crate) fn open(
 /// An opened image.
 struct Parts {
     disk: Disk<Map>,
-    /// The URNs of the things that describe the bytes of the disk.
+    /// The URNs of the objects that describe the bytes of the disk.
     described: Vec<String>,
-    /// The streams that hold bytes of it.
+    /// The streams that hold its bytes.
     streams: Vec<(String, Arc<dyn Source>)>,
     graph: Graph,
-    /// How many bytes nobody tried to read.
+    /// The number of bytes that were never acquired.
     unknown_bytes: u64,
 }
 
@@ -89,7 +89,7 @@ fn parts(file: &Arc<dyn Source>, around: Option<&Around<'_>>, stop: &AtomicBool)
             let names = map::names(&**file, &container, &data)?;
             let numbers = names.iter().map(|name| targets.of(name)).collect::<Result<Vec<_>>>()?;
             let gaps = thing.iri("mapGapDefaultStream").map_or(Ok(Target::Zeros), |name| {
-                // A stream would have bytes at the offsets of the disk, which no writer means.
+                // A regular stream cannot fill gaps: its offsets would be those of the disk.
                 match Symbolic::of(name) {
                     Some(_) => targets.of(name),
                     None => {
@@ -124,7 +124,7 @@ fn parts(file: &Arc<dyn Source>, around: Option<&Around<'_>>, stop: &AtomicBool)
     Ok(Parts { disk, described, streams, graph, unknown_bytes })
 }
 
-/// The URNs of the image and of the stream that has its bytes.
+/// The URNs of the image and of the stream with its bytes.
 fn image(file: &dyn Source, graph: &Graph) -> Result<(String, String)> {
     if ENCRYPTED.iter().any(|kind| graph.of_type(kind).next().is_some()) {
         let reason =
@@ -159,7 +159,7 @@ fn image(file: &dyn Source, graph: &Graph) -> Result<(String, String)> {
     }
 }
 
-/// The things of a type that have bytes, and the streams that these lie in.
+/// The objects of a type that have data streams, and those streams.
 fn images(graph: &Graph, kind: &str) -> Vec<(String, String)> {
     let mut found: Vec<(String, String)> = Vec::new();
     let mut add = |image: &str, data: &str| {
@@ -183,18 +183,18 @@ fn images(graph: &Graph, kind: &str) -> Vec<(String, String)> {
     found
 }
 
-/// The files of a disk, as its map numbers them.
+/// The files of a disk, as numbered in its map.
 struct Targets<'i> {
     container: &'i Container,
     graph: &'i Graph,
     around: Option<&'i Around<'i>>,
-    /// The other files of the image, once one was looked for.
+    /// The other files of the image, once they were needed.
     others: Option<Vec<Volume>>,
     shared: Arc<Shared>,
     files: Vec<Arc<dyn Source>>,
     streams: Vec<(String, Arc<dyn Source>)>,
     known: HashMap<String, Target>,
-    /// The size of the largest chunk.
+    /// Size of the largest chunk.
     chunk_bytes: usize,
     is_packed: bool,
 }
@@ -220,7 +220,7 @@ impl<'i> Targets<'i> {
         }
     }
 
-    /// The target of a name in a map.
+    /// Resolves a stream name of a map.
     fn of(&mut self, urn: &str) -> Result<Target> {
         if let Some(&known) = self.known.get(urn) {
             return Ok(known);
@@ -284,7 +284,7 @@ impl<'i> Targets<'i> {
 }
 
 impl Targets<'_> {
-    /// The stream `urn`, if it lies in another file of the image.
+    /// The stream `urn`, if it is in another file of the image.
     fn stream_beside(&mut self, urn: &str) -> Result<Option<Arc<dyn Source>>> {
         let is_here = stream::is_in(self.container, urn) || self.container.find(urn).is_some();
         let Some(around) = self.around.filter(|_| !is_here) else { return Ok(None) };
@@ -299,7 +299,7 @@ impl Targets<'_> {
     }
 }
 
-/// A part of a file.
+/// A range of a file.
 struct Inside {
     at: u64,
 }

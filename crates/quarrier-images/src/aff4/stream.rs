@@ -1,10 +1,10 @@
-//! Image streams: bytes in chunks that are compressed one by one, many of them in a segment (a bevy).
+//! Image streams: chunks that are compressed separately and grouped in segments (bevies).
 //!
 //! ```text
 //!  offset ─→ chunk ─→ segment "URN/00000000", and its index: where each chunk begins, and its length
 //! ```
 //!
-//! A chunk that is as long as all chunks are unpacked is stored as it is.
+//! A chunk whose stored size equals the chunk size is uncompressed.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -23,23 +23,23 @@ use crate::tables::Tables;
 use crate::unpack::Unpacker;
 
 const CHUNK_BYTES_MAX: u64 = 16 << 20;
-/// The default of writers that do not state it.
+/// The default chunk size.
 const CHUNK_BYTES: u64 = 32 << 10;
 const CHUNKS_IN_SEGMENT: u64 = 1024;
 const INDEX_ENTRY_BYTES: u64 = 12;
-/// An index that is deflated is unpacked as a whole: it may have as many bytes.
+/// Maximum size of a deflated index, which is inflated as a whole.
 const INDEX_BYTES_MAX: u64 = 8 << 20;
-/// The longest name of a segment within its stream: a number, and `.index`.
+/// Maximum length of a segment's name after that of its stream: a number, and `.index`.
 const SEGMENT_NAME_BYTES_MAX: usize = 26;
 
-/// How chunks are compressed.
+/// The compression of chunks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Packing {
     Stored,
     Zlib,
     Deflate,
     Snappy,
-    /// Snappy whose chunks are compressed however long they are.
+    /// Snappy in which every chunk is compressed, even one that grows.
     SnappyAlways,
     Lz4,
 }
@@ -51,7 +51,7 @@ impl Packing {
             let is_stored = matches!(name, "NullCompressor" | "compression/stored");
             return is_stored.then_some(Packing::Stored);
         }
-        // The same standards have several addresses.
+        // The same compression has IRIs with different schemes.
         let name = urn.split_once("://").map_or(urn, |(_, name)| name).trim_end_matches('/');
         match name.trim_end_matches(".txt").trim_end_matches(".html") {
             "www.ietf.org/rfc/rfc1950" | "tools.ietf.org/html/rfc1950" => Some(Packing::Zlib),
@@ -64,11 +64,11 @@ impl Packing {
     }
 }
 
-/// The state that all streams of an image share.
+/// State shared by all streams of an image.
 pub(super) struct Shared {
     pub(super) file: Arc<dyn Source>,
     pub(super) pages: Tables,
-    /// Indexes that were unpacked, by where they lie in the file.
+    /// Inflated indexes, by their offset in the file.
     indexes: BlockCache,
 }
 
@@ -79,14 +79,14 @@ impl Shared {
     }
 }
 
-/// Chunks that lie together in the file.
+/// A group of chunks (bevy).
 struct Segment {
     number: u64,
     data: Located,
     index: Located,
 }
 
-/// A member, and where its bytes begin once that was looked up.
+/// A member, and the offset of its data once known.
 struct Located {
     member: Member,
     at: OnceLock<u64>,
@@ -106,23 +106,23 @@ impl Located {
     }
 }
 
-/// The places of a stream's chunks.
+/// The locations of a stream's chunks.
 pub(super) struct Stream {
     shared: Arc<Shared>,
-    /// By their number.
+    /// Indexed by segment number.
     segments: Vec<Segment>,
     chunk_bytes: u64,
     chunks_in_segment: u64,
     length: u64,
     packing: Packing,
-    /// One for each thread that ever unpacked at the same time.
+    /// At most one per concurrent reader.
     unpackers: Mutex<Vec<Unpacker>>,
 }
 
-/// Opens the stream called `urn`.
+/// Opens the stream `urn`.
 ///
 /// # Errors
-/// If its properties are not those of a stream, or it lies in another file.
+/// If its properties are invalid, or its data is in another file.
 pub(super) fn open(
     shared: &Arc<Shared>,
     container: &Container,
@@ -176,12 +176,12 @@ pub(super) fn open(
     })
 }
 
-/// Whether segments of the stream `urn` are in a file.
+/// Whether the file has segments of the stream `urn`.
 pub(super) fn is_in(container: &Container, urn: &str) -> bool {
     !segments(container, urn).is_empty()
 }
 
-/// The segments of a stream that are in the file, with their indexes.
+/// The segments of a stream in this file, with their indexes.
 fn segments(container: &Container, urn: &str) -> Vec<Segment> {
     let mut found: BTreeMap<u64, [Option<Member>; 2]> = BTreeMap::new();
     for (name, member) in container.below(urn, SEGMENT_NAME_BYTES_MAX) {
@@ -190,7 +190,7 @@ fn segments(container: &Container, urn: &str) -> Vec<Segment> {
             Some(number) => (number, true),
             None => (name, false),
         };
-        // A number may have a sign, but a name may not.
+        // `parse` would accept a sign; names must not have one.
         let is_number = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
         let Some(number) = number.parse().ok().filter(|_| is_number) else { continue };
         found.entry(number).or_default()[usize::from(is_index)] = Some(member);
@@ -201,24 +201,24 @@ fn segments(container: &Container, urn: &str) -> Vec<Segment> {
     found.into_iter().filter_map(segment).collect()
 }
 
-/// A name from an image, as it is shown.
+/// Formats a name from an image for display.
 fn shown(urn: &str) -> String {
     crate::around::shown(urn)
 }
 
-/// A chunk in the file.
+/// A chunk's location in the file.
 struct Chunk {
     at: u64,
     bytes: u64,
 }
 
 impl Stream {
-    /// How many bytes a chunk has when it is unpacked.
+    /// Unpacked size of a chunk.
     fn bytes_of(&self, chunk: u64) -> u64 {
         self.chunk_bytes.min(self.length - chunk * self.chunk_bytes)
     }
 
-    /// Where a chunk lies in the file.
+    /// Looks up a chunk in its segment's index.
     fn chunk(&self, chunk: u64) -> io::Result<Chunk> {
         let file = &*self.shared.file;
         let (number, within) = (chunk / self.chunks_in_segment, chunk % self.chunks_in_segment);
@@ -255,7 +255,7 @@ impl Stream {
         Ok(Chunk { at: data.at(file)?.saturating_add(from), bytes })
     }
 
-    /// Whether a chunk that has `bytes` in the file lies there as it is.
+    /// Whether a chunk with `bytes` stored bytes is uncompressed.
     fn is_as_it_is(&self, bytes: u64) -> bool {
         match self.packing {
             Packing::Stored => true,
@@ -276,7 +276,7 @@ impl Stream {
         };
         lock(&self.unpackers).push(unpacker);
         match done {
-            // Some writers store incompressible chunks under this name, too.
+            // Some writers label the stream this way but store incompressible chunks anyway.
             Err(_) if self.packing == Packing::SnappyAlways && packed.len() == bytes_max => {
                 block.copy_from_slice(&packed[..block.len()]);
                 Ok(())
@@ -307,7 +307,7 @@ impl Layout for Stream {
         let wrong = |why: &dyn std::fmt::Display| {
             invalid(format!("chunk {key} (byte {at} of {}) is damaged: {why}", file.name()))
         };
-        // No way to compress adds a sixth and more.
+        // No supported compression grows data by a sixth.
         if bytes > self.chunk_bytes + self.chunk_bytes / 6 + 1024 {
             return Err(wrong(&format!("it is longer ({bytes} bytes) than any")));
         }

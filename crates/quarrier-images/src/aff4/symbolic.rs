@@ -1,5 +1,5 @@
-//! Streams that a map names and that no container holds: a byte that repeats, and ranges that the drive did
-//! not give when the image was acquired.
+//! Streams defined by name alone, without data: repeated bytes, and ranges that the drive could not
+//! read during acquisition.
 
 use std::io;
 
@@ -8,21 +8,21 @@ use quarrier_core::source::Source;
 use super::graph::SCHEMA;
 use crate::fault::invalid;
 
-/// A stream that is known by its name.
+/// A symbolic stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Symbolic {
     /// Zeros.
     Zeros,
-    /// Nobody tried to read it.
+    /// Never acquired.
     Unknown,
     /// The drive could not read it.
     Unreadable,
-    /// This byte, over and over.
+    /// This byte, repeated.
     Filled(u8),
 }
 
 impl Symbolic {
-    /// The stream of this name.
+    /// The symbolic stream with this name.
     pub(super) fn of(urn: &str) -> Option<Symbolic> {
         match urn.strip_prefix(SCHEMA)? {
             "Zero" => Some(Symbolic::Zeros),
@@ -30,7 +30,7 @@ impl Symbolic {
             "UnreadableData" => Some(Symbolic::Unreadable),
             name => match name.strip_prefix("SymbolicStream")? {
                 "00" => Some(Symbolic::Zeros),
-                // A sign would pass as a digit.
+                // `from_str_radix` would accept a sign.
                 byte if byte.len() == 2 && !byte.starts_with('+') => {
                     u8::from_str_radix(byte, 16).ok().map(Symbolic::Filled)
                 }
@@ -40,7 +40,7 @@ impl Symbolic {
     }
 }
 
-/// One byte, over and over.
+/// A source of one repeated byte.
 pub(super) struct Filled {
     pub(super) byte: u8,
 }
@@ -64,7 +64,7 @@ impl Source for Filled {
     }
 }
 
-/// Bytes that cannot be read.
+/// A source whose bytes cannot be read.
 pub(super) struct Unreadable;
 
 impl Source for Unreadable {

@@ -1,38 +1,37 @@
-//! Turtle, the text in which an AFF4 image describes itself: statements of a subject, a predicate and an
-//! object.
+//! Turtle, the RDF syntax of AFF4 descriptions: statements of a subject, a predicate and an object.
 //!
-//! *W3C, RDF 1.1 Turtle*. All of its syntax is read past; objects that no image needs, such as lists, have no
+//! *W3C, RDF 1.1 Turtle*. The whole syntax is parsed; objects that no image uses, such as lists, get no
 //! value.
 
 use std::collections::HashMap;
 
 const TYPE: &str = "http://www.w3.org/1999/02/22-rdf-syntax-ns#type";
-/// Brackets inside brackets.
+/// Maximum nesting of brackets.
 const DEPTH_MAX: usize = 16;
 
 /// An object of a statement.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Term {
-    /// An address: a URN, or a word of a vocabulary.
+    /// An IRI: a URN, or a term of a vocabulary.
     Iri(String),
-    /// A string or number, and the address of its type; empty if it has none.
+    /// A string or number, and the IRI of its type; empty if untyped.
     Literal {
-        /// Its text.
+        /// The lexical form.
         text: String,
-        /// Its type.
+        /// The IRI of its type.
         kind: String,
     },
-    /// Something else: a list, or a thing without a name.
+    /// Anything else: a list, or a blank node.
     Other,
 }
 
-/// The consumer of the statements: subject, predicate and object; its error ends the reading.
+/// The consumer of statements: subject, predicate and object. An error stops the parser.
 pub(super) type Taker<'t> = dyn FnMut(&str, &str, Term) -> Result<(), String> + 't;
 
-/// Hands the statements of `text` to `take`.
+/// Parses `text` and passes its statements to `take`.
 ///
 /// # Errors
-/// The byte at which it is no Turtle, and why; or the error of `take`.
+/// The offset and description of a syntax error, or the error of `take`.
 pub(super) fn read(text: &str, take: &mut Taker<'_>) -> Result<(), (usize, String)> {
     let mut reader =
         Reader { text, at: 0, base: String::new(), prefixes: HashMap::new(), depth: 0, take };
@@ -72,7 +71,7 @@ impl<'r> Reader<'r, '_> {
         }
     }
 
-    /// A prefix, or the base, of the addresses that follow.
+    /// Parses a `@prefix` or `@base` directive.
     fn directive(&mut self) -> Result<(), String> {
         match self.word() {
             word if word.eq_ignore_ascii_case("prefix") => {
@@ -92,7 +91,7 @@ impl<'r> Reader<'r, '_> {
         Ok(())
     }
 
-    /// Predicates with their objects, up to the end of a statement or bracket.
+    /// Parses predicates and their objects up to the end of a statement or bracket.
     fn predicates(&mut self, subject: &str) -> Result<(), String> {
         loop {
             self.skip();
@@ -159,7 +158,7 @@ impl<'r> Reader<'r, '_> {
         }
     }
 
-    /// A blank node in brackets, which has no value.
+    /// Parses a bracketed blank node, which has no value.
     fn inside(
         &mut self,
         end: char,
@@ -177,7 +176,7 @@ impl<'r> Reader<'r, '_> {
         Ok(Term::Other)
     }
 
-    /// An address in angle brackets.
+    /// Parses an IRI in angle brackets.
     fn iri(&mut self) -> Result<String, String> {
         let rest = &self.text[self.at..];
         let end = rest.strip_prefix('<').and_then(|rest| rest.find(['>', '\n']));
@@ -190,7 +189,7 @@ impl<'r> Reader<'r, '_> {
         }
     }
 
-    /// A name with a prefix, or of a thing without an address (`_:name`).
+    /// Parses a prefixed name, or a blank node label (`_:name`).
     fn name(&mut self) -> Result<Term, String> {
         let prefix = self.word();
         if self.peek() != Some(':') {
@@ -258,7 +257,7 @@ impl<'r> Reader<'r, '_> {
         }
     }
 
-    /// A character after a backslash.
+    /// Parses an escape sequence after the backslash.
     fn escaped(&mut self) -> Result<char, String> {
         self.at += 1;
         let c = self.peek().ok_or("a string does not end")?;
@@ -280,7 +279,7 @@ impl<'r> Reader<'r, '_> {
         Ok(c)
     }
 
-    /// The letters, digits and signs of a name from here on, which may be none.
+    /// The longest prefix of characters that names may contain; may be empty.
     fn word(&mut self) -> &'r str {
         self.taken(|rest| end_of(rest, |c| c.is_alphanumeric() || matches!(c, '_' | '-')))
     }
@@ -292,7 +291,7 @@ impl<'r> Reader<'r, '_> {
         taken
     }
 
-    /// Whether a word stands here, of any case but for `a`, and no name that begins so.
+    /// Whether the input continues with this whole word; `a` is case-sensitive, others are not.
     fn is_word(&self, word: &str) -> bool {
         let rest = &self.text[self.at..];
         let is_it = match word {
@@ -318,7 +317,7 @@ impl<'r> Reader<'r, '_> {
         self.text[self.at..].chars().next()
     }
 
-    /// Goes past blanks and comments.
+    /// Skips white space and comments.
     fn skip(&mut self) {
         loop {
             self.taken(|rest| rest.len() - rest.trim_start().len());
@@ -330,7 +329,8 @@ impl<'r> Reader<'r, '_> {
     }
 }
 
-/// Where characters of a kind end. A full stop is one of them if another follows it.
+/// The end of the leading characters that satisfy `is_inside`. A full stop counts if another such
+/// character follows it.
 fn end_of(text: &str, is_inside: impl Fn(char) -> bool) -> usize {
     let mut characters = text.char_indices().peekable();
     while let Some((at, c)) = characters.next() {

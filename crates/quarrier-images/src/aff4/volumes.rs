@@ -1,4 +1,4 @@
-//! The other files of an image that is striped over several: those beside it that end in `.aff4`.
+//! The other files of a striped image: those beside it that end in `.aff4`.
 
 use std::sync::Arc;
 
@@ -9,10 +9,10 @@ use super::graph::{Graph, Thing};
 use super::stream::{self, Shared};
 use crate::around::Around;
 
-/// Files beside an image that are examined, at most.
+/// Maximum number of files to examine beside an image.
 const FILES_MAX: usize = 64;
 
-/// A file of the image beside the first one.
+/// Another file of the same image.
 pub(super) struct Volume {
     pub(super) shared: Arc<Shared>,
     pub(super) container: Container,
@@ -20,21 +20,21 @@ pub(super) struct Volume {
 }
 
 impl Volume {
-    /// Reads a file; `None` if it is no AFF4 file that can be read.
+    /// Reads a file; `None` if it is not a readable AFF4 file.
     fn of(file: Arc<dyn Source>) -> Option<Volume> {
         let container = Container::open(&*file).ok()?;
         let graph = Graph::read(&*file, &container).ok()?;
         Some(Volume { shared: Shared::new(&file), container, graph })
     }
 
-    /// The description of a stream, if its bytes are in this file.
+    /// The description of a stream, if this file has its segments.
     pub(super) fn stream(&self, urn: &str) -> Option<&Thing> {
         let thing = self.graph.get(urn).filter(|thing| thing.is("ImageStream"))?;
         stream::is_in(&self.container, urn).then_some(thing)
     }
 }
 
-/// The files beside `file` that are AFF4 files, in the order of their names.
+/// The AFF4 files beside `file`, sorted by name.
 pub(super) fn beside(file: &dyn Source, around: &Around<'_>) -> Vec<Volume> {
     let own = file.name().rsplit('/').next().unwrap_or_default();
     let names = around.beside.names().into_iter();

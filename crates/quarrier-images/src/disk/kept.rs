@@ -1,4 +1,4 @@
-//! The blocks of a disk that were unpacked last.
+//! A cache of decompressed blocks.
 
 use std::collections::VecDeque;
 use std::io;
@@ -6,16 +6,16 @@ use std::sync::{Arc, Mutex};
 
 use quarrier_core::sync::lock;
 
-/// The maximum size of the blocks kept; at least one is.
+/// Maximum total size of cached blocks; at least one block is kept.
 const KEPT_BYTES_MAX: usize = 8 << 20;
 
-/// Blocks by where they begin, the latest at the end. Reads of whole blocks pass it by.
+/// Blocks by their start, the most recent last. Reads of whole blocks bypass it.
 #[derive(Default)]
 pub(crate) struct BlockCache(Mutex<VecDeque<(u64, Arc<Vec<u8>>)>>);
 
 impl BlockCache {
-    /// The block that begins at `start`, which `unpack` gives if it is not held. Nobody waits for
-    /// others meanwhile.
+    /// The block that begins at `start`; calls `unpack` if it is not cached. The lock is not held
+    /// meanwhile.
     pub(crate) fn block(
         &self,
         start: u64,

@@ -1,4 +1,4 @@
-//! A virtual disk as a source; the format says where its bytes lie.
+//! A virtual disk as a source; each format maps its offsets.
 //!
 //! ```text
 //!  offset ──→ Layout::run ──→ zeros │ the parent's │ stored: file, place │ packed: unpacked, kept
@@ -16,22 +16,22 @@ use quarrier_core::source::Source;
 use crate::fault::{invalid, room};
 pub(crate) use kept::BlockCache;
 
-/// Where a run of bytes of a disk lies.
+/// The location of a run of bytes of a disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Place {
-    /// Nowhere: all of it is zero.
+    /// Stored nowhere: all zeros.
     Zeros,
-    /// In the parent, at the same offset; zeros if it ends before or does not exist.
+    /// In the parent, at the same offset; zeros if the parent is shorter or does not exist.
     Parent,
-    /// As it is, in one of the files.
+    /// Uncompressed, in one of the files.
     Stored { file: usize, at: u64 },
-    /// Packed as a block, which [`Layout::unpack`] knows by its `key` and which begins at `start`
-    /// of the disk.
+    /// In a compressed block that begins at `start` of the disk; [`Layout::unpack`] finds it by its
+    /// `key`.
     Packed { key: u64, start: u64, bytes: usize },
 }
 
 impl Place {
-    /// Where the bytes `bytes` further must lie to continue this run.
+    /// The location `bytes` bytes further on, if the run continues.
     fn further(self, bytes: u64) -> Place {
         match self {
             Place::Stored { file, at } => Place::Stored { file, at: at.saturating_add(bytes) },
@@ -40,15 +40,15 @@ impl Place {
     }
 }
 
-/// Bytes that are contiguous in one place.
+/// A run of bytes with one location.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Run {
-    /// How many, at least one.
+    /// Its length, at least 1.
     pub(crate) bytes: u64,
     pub(crate) place: Place,
 }
 
-/// A format's mapping of bytes to places.
+/// A format's mapping of offsets to locations.
 pub(crate) trait Layout: Send + Sync {
     /// The run that begins at `offset`, which is less than the length of the disk.
     ///
@@ -56,7 +56,7 @@ pub(crate) trait Layout: Send + Sync {
     /// If the tables of the format cannot be read or have impossible values.
     fn run(&self, offset: u64) -> io::Result<Run>;
 
-    /// Unpacks the block of a [`Place::Packed`] into `block`, which is as long as that says.
+    /// Decompresses the block of a [`Place::Packed`] into `block`, whose length is that of the block.
     ///
     /// # Errors
     /// If it cannot be read, or its bytes are invalid.
@@ -66,9 +66,9 @@ pub(crate) trait Layout: Send + Sync {
     }
 }
 
-/// How far data that follows data is looked for, in bytes.
+/// Maximum length of a range of data that `next_data` returns.
 const DATA_BYTES_MAX: u64 = 64 << 20;
-/// Zeros so short are read with the data around them, because to skip them would cost more.
+/// Shorter runs of zeros count as data, because skipping them would cost more.
 const GAP_BYTES_MAX: u64 = 256 << 10;
 
 /// A disk of some format.
@@ -79,15 +79,15 @@ pub(crate) struct Disk<L> {
     /// The files that [`Place::Stored`] indexes.
     pub(crate) files: Vec<Arc<dyn Source>>,
     pub(crate) parent: Option<Arc<dyn Source>>,
-    /// The unit that is read as a whole or not at all.
+    /// The unit in which reads succeed or fail.
     pub(crate) sector_bytes: usize,
-    /// Whether most of it must be unpacked, so that windows show little of it.
+    /// Whether most of it is compressed, so that windows would show little of it.
     is_packed: bool,
     kept: BlockCache,
 }
 
 impl<L: Layout> Disk<L> {
-    /// A disk in which nothing is packed.
+    /// A disk without compressed blocks.
     pub(crate) fn stored(name: &str, length: u64, layout: L, files: Vec<Arc<dyn Source>>) -> Self {
         Disk {
             name: name.to_string(),
@@ -101,7 +101,7 @@ impl<L: Layout> Disk<L> {
         }
     }
 
-    /// A disk whose blocks, of up to `block_bytes`, may be packed.
+    /// A disk whose blocks, of up to `block_bytes`, may be compressed.
     pub(crate) fn packed(
         name: &str,
         length: u64,
@@ -113,7 +113,7 @@ impl<L: Layout> Disk<L> {
         Disk { sector_bytes, is_packed: true, ..Disk::stored(name, length, layout, files) }
     }
 
-    /// The disk that holds what this one does not.
+    /// Sets the parent, which has the bytes that this disk does not store.
     pub(crate) fn over(mut self, parent: Option<Arc<dyn Source>>) -> Self {
         self.sector_bytes =
             self.sector_bytes.max(parent.as_ref().map_or(0, |parent| parent.sector_bytes()));
@@ -122,7 +122,7 @@ impl<L: Layout> Disk<L> {
         self
     }
 
-    /// The run at `offset`, no longer than the disk.
+    /// The run at `offset`, cut at the end of the disk.
     fn run(&self, offset: u64) -> io::Result<Run> {
         let Run { bytes, place } = self.layout.run(offset)?;
         let left = self.length - offset;
@@ -193,8 +193,8 @@ impl<L: Layout> Disk<L> {
             Place::Stored { file, at } => (self.files.get(file), at),
         };
         let Some(file) = file else { return Ok(Some(whole)) };
-        // To ask costs more than to read a little. A file that ends before is read, so that whoever
-        // reads learns of it.
+        // Asking costs more than reading a little. A truncated file counts as data, so that readers get
+        // the error.
         if bytes <= GAP_BYTES_MAX || at.saturating_add(bytes) > file.length() {
             return Ok(Some(whole));
         }
@@ -243,7 +243,7 @@ impl<L: Layout> Source for Disk<L> {
             let (run, data) = match run {
                 Ok(run) => run,
                 Err(_) => {
-                    // A read of the sector reports the error.
+                    // Count the sector as data: reading it reports the error.
                     let end = self.length.min(at.saturating_add(self.sector_bytes as u64));
                     found.get_or_insert(at..end).end = end;
                     break;

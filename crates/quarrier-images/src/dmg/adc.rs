@@ -1,13 +1,13 @@
-//! ADC, Apple's oldest compression: literal bytes, and copies of earlier ones.
+//! ADC (Apple Data Compression): literals, and copies of earlier bytes.
 
 use std::io;
 
 use crate::fault::invalid;
 
-/// Unpacks into all of `block`.
+/// Decompresses exactly `block.len()` bytes.
 ///
 /// # Errors
-/// If it is damaged, or unpacks to another length.
+/// If the data is damaged or has another length.
 pub(super) fn unpack(mut packed: &[u8], block: &mut [u8]) -> io::Result<()> {
     let short = || invalid("it ends before its end");
     let mut filled = 0;
@@ -35,7 +35,7 @@ pub(super) fn unpack(mut packed: &[u8], block: &mut [u8]) -> io::Result<()> {
         if distance > filled || filled + length > block.len() {
             return Err(invalid("it copies from before its start"));
         }
-        // A copy may reach into itself.
+        // A copy may overlap its own output.
         for at in filled..filled + length {
             block[at] = block[at - distance];
         }

@@ -1,9 +1,9 @@
-//! The tables of chunks from the property list, where they are in base64.
+//! The chunk tables in the property list, encoded in base64.
 
 /// Why a list is invalid.
 type Wrong = &'static str;
 
-/// The tables of the list `blkx`, each decoded.
+/// The decoded tables of the list `blkx`.
 pub(super) fn tables(list: &[u8]) -> impl Iterator<Item = Result<Vec<u8>, Wrong>> + '_ {
     let start = find(list, b"<key>blkx</key>").map(|at| &list[at..]);
     let inside = start.map(|list| &list[..find(list, b"</array>").unwrap_or(list.len())]);
@@ -24,7 +24,7 @@ fn find(text: &[u8], wanted: &[u8]) -> Option<usize> {
     text.windows(wanted.len()).position(|part| part == wanted)
 }
 
-/// Base64, with white space anywhere.
+/// Decodes base64, ignoring white space.
 fn decode(text: &[u8]) -> Result<Vec<u8>, Wrong> {
     let (mut bytes, mut bits, mut count) = (Vec::with_capacity(text.len() / 4 * 3), 0u32, 0);
     for &letter in text.iter().filter(|letter| !letter.is_ascii_whitespace()) {

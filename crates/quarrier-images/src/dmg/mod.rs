@@ -1,4 +1,4 @@
-//! DMG: disk images of macOS, in chunks that are packed by zlib, bzip2, LZMA, LZFSE or ADC.
+//! DMG: macOS disk images, in chunks compressed by zlib, bzip2, LZMA, LZFSE or ADC.
 //!
 //! ```text
 //!  chunks ······ property list ─→ tables of chunks   trailer ("koly", the last 512 bytes)
@@ -28,12 +28,12 @@ const LIST_BYTES_MAX: u64 = 128 << 20;
 const SECTOR_BYTES: u64 = 512;
 const CHUNKS_MAX: usize = 1 << 21;
 const CHUNK_BYTES_MAX: u64 = 64 << 20;
-/// The size of a table's header, and of each of its entries.
+/// Size of a table's header, and of each entry.
 const TABLE_HEADER_BYTES: usize = 204;
 const ENTRY_BYTES: usize = 40;
 const MEMORY_KIB_MAX: u32 = 200 << 10;
 
-/// How a chunk is stored.
+/// The compression of a chunk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Packing {
     Zeros,
@@ -54,12 +54,12 @@ struct Chunk {
     packing: Packing,
 }
 
-/// The places of an image's chunks.
+/// The locations of an image's chunks.
 pub(crate) struct Dmg {
     file: Arc<dyn Source>,
-    /// By their start.
+    /// Sorted by start.
     chunks: Vec<Chunk>,
-    /// One for each thread that ever unpacked at the same time.
+    /// At most one per concurrent reader.
     unpackers: Mutex<Vec<Unpacker>>,
 }
 
@@ -149,7 +149,7 @@ impl Layout for Dmg {
         let chunk = next.checked_sub(1).map(|index| (index, self.chunks[index]));
         let Some((index, chunk)) = chunk.filter(|(_, chunk)| offset - chunk.start < chunk.bytes)
         else {
-            // No chunk has it.
+            // No chunk covers the offset.
             let end = self.chunks.get(next).map_or(u64::MAX, |chunk| chunk.start);
             return Ok(Run { bytes: end - offset, place: Place::Zeros });
         };

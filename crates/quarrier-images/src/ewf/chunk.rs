@@ -1,4 +1,4 @@
-//! Decodes a chunk from the bytes in its segment.
+//! Decodes the chunks of a segment.
 
 use std::io;
 
@@ -8,7 +8,7 @@ use super::layout::is_sealed;
 use super::parts::Held;
 use super::table::{Place, invalid};
 
-/// The memory that decoding needs beside its input and output; reused for the next chunk.
+/// Buffers that decoding needs besides input and output; reused for the next chunk.
 pub(crate) struct Scratch {
     inflate: Decompress,
     packed: Vec<u8>,
@@ -20,10 +20,10 @@ impl Scratch {
         Scratch { inflate: Decompress::new(true), packed: Vec::new(), plain: Vec::new() }
     }
 
-    /// The chunk at `place`: its first `wanted` bytes, or all that it has.
+    /// Reads the chunk at `place`: its first `wanted` bytes, or all of it.
     ///
     /// # Errors
-    /// Those of the segment; `InvalidData` where a checksum is wrong or it is too short.
+    /// Those of the segment; `InvalidData` if a checksum is wrong or the chunk is too short.
     pub(crate) fn read(
         &mut self,
         segment: &Held<'_>,
@@ -31,7 +31,7 @@ impl Scratch {
         chunk_bytes: u32,
         wanted: Option<usize>,
     ) -> io::Result<&[u8]> {
-        // The fastest level of deflate adds an eighth to incompressible data.
+        // The fastest level of deflate expands incompressible data by an eighth.
         let most = match place.is_compressed {
             true => chunk_bytes as usize + (chunk_bytes >> 3) as usize + 1024,
             false => chunk_bytes as usize + 4,
@@ -47,7 +47,7 @@ impl Scratch {
             Some(wanted) if wanted > chunk.len() => {
                 Err(invalid(format!("it has {} bytes, and must have {wanted}", chunk.len())))
             }
-            // The last chunk of some writers is as long as all others.
+            // Some writers pad the last chunk to full length.
             Some(wanted) => Ok(&chunk[..wanted]),
             None => Ok(chunk),
         }
@@ -64,8 +64,8 @@ impl Scratch {
         }
     }
 
-    /// Decompresses into a buffer with a byte more than a chunk can have, so that the end of the
-    /// stream, which has the checksum, is always seen.
+    /// Decompresses into a buffer that is one byte longer than any chunk, so that the decoder always
+    /// reaches the end of the stream and verifies its checksum.
     fn inflate(&mut self, chunk_bytes: u32) -> io::Result<&[u8]> {
         self.plain.resize(chunk_bytes as usize + 1, 0);
         self.inflate.reset(true);

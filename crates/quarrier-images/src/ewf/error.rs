@@ -1,4 +1,4 @@
-//! The one error type of this crate: what, where, and what to try.
+//! The error type for EWF images.
 
 use std::fmt;
 
@@ -8,18 +8,18 @@ use std::fmt;
 pub enum Error {
     /// A segment could not be opened or read.
     Source(quarrier_core::Error),
-    /// The file is no image, or one that this crate does not read.
+    /// Not an image, or one in an unsupported format.
     NotAnImage {
         /// The path or name of the segment.
         source_name: String,
-        /// The file's real kind, and a remedy.
+        /// The actual format, and a remedy.
         reason: String,
     },
     /// The bytes are invalid.
     Damaged {
         /// The path or name of the segment.
         source_name: String,
-        /// Where in the segment, in bytes.
+        /// The offset in the segment, in bytes.
         offset: u64,
         /// Why they are invalid.
         reason: String,
@@ -55,7 +55,7 @@ impl From<quarrier_core::Error> for Error {
     }
 }
 
-/// For callers that open sources of all kinds: an error of an image makes it unreadable.
+/// Converts an image error for callers that open any kind of source.
 impl From<Error> for quarrier_core::Error {
     fn from(error: Error) -> Self {
         match error {

@@ -1,4 +1,4 @@
-//! The files that a name stands for.
+//! Resolves names and globs to files.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -7,11 +7,11 @@ use quarrier_core::source::SplitSource;
 
 use super::names::{is_ewf, segments_from};
 
-/// The files that a name stands for: itself, or all matches of a glob, in order, possibly none. A split
+/// The files for a name: the file itself, or all matches of a glob in order, which may be none. A split
 /// image is represented by its first part.
 ///
 /// # Errors
-/// In words, where it names no file and is no glob either.
+/// A message if the name is neither a file nor a valid glob.
 pub fn files(name: &Path) -> Result<Vec<PathBuf>, String> {
     let pattern = name.to_str().filter(|text| text.contains(['*', '?', '[']) && !name.exists());
     let Some(pattern) = pattern else { return Ok(vec![name.to_path_buf()]) };
@@ -26,7 +26,7 @@ pub fn files(name: &Path) -> Result<Vec<PathBuf>, String> {
     Ok(paths.into_iter().filter(is_new).collect())
 }
 
-/// The files of a split image whose first part is `path`; `None` if it is not one.
+/// The files of a split image that starts with `path`; `None` if it is not one.
 pub fn parts_from(path: &Path) -> Option<Vec<PathBuf>> {
     if is_ewf(path) {
         return Some(segments_from(path));

@@ -1,16 +1,16 @@
-//! The hashes that an image has of itself, and whether they hold.
+//! Hashes stored in an image, and their verification.
 
 use md5::Md5;
 use sha1::{Digest, Sha1};
 
 use super::layout::{DIGEST_BYTES, HASH_BYTES, is_sealed};
 
-/// The hashes that are stored in an image, over all bytes of its media.
+/// The hashes stored in an image, over all bytes of the media.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct StoredHashes {
-    /// The MD5, if there is one.
+    /// The MD5, if stored.
     pub md5: Option<[u8; 16]>,
-    /// The SHA-1, if there is one.
+    /// The SHA-1, if stored.
     pub sha1: Option<[u8; 20]>,
 }
 
@@ -33,21 +33,21 @@ impl StoredHashes {
     }
 }
 
-/// The hash that `bytes` begin with; zeros stand for none.
+/// The hash at the start of `bytes`; all zeros mean that none is stored.
 fn known<const N: usize>(bytes: &[u8]) -> Option<[u8; N]> {
     bytes.first_chunk().copied().filter(|hash| *hash != [0; N])
 }
 
-/// A stored hash beside the computed one.
+/// A stored hash and the computed one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Check<const N: usize> {
     /// The hash stored in the image.
     pub stored: [u8; N],
-    /// The hash of its bytes.
+    /// The hash computed from the media.
     pub computed: [u8; N],
 }
 
-/// The outcome of a verification.
+/// The result of a verification.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Verified {
     /// The MD5, if one is stored.
@@ -57,7 +57,7 @@ pub struct Verified {
 }
 
 impl Verified {
-    /// Whether at least one hash is stored and all that are stored hold.
+    /// Whether at least one hash is stored and every stored hash matches.
     pub fn holds(&self) -> bool {
         let md5 = self.md5.map(|check| check.stored == check.computed);
         let sha1 = self.sha1.map(|check| check.stored == check.computed);
@@ -65,7 +65,7 @@ impl Verified {
     }
 }
 
-/// Hashes as they are computed, of those that are stored.
+/// The stored hashes while they are computed.
 pub(crate) struct Hashing {
     stored: StoredHashes,
     md5: Md5,

@@ -16,21 +16,21 @@ use super::parts::Parts;
 use super::segment::{Map, map};
 use super::table::invalid;
 
-/// Decoded chunks that are kept for those who read parts of them, in bytes; one at least.
+/// Capacity of the chunk cache in bytes, for reads of parts of chunks; at least one chunk is kept.
 const KEPT_BYTES_MAX: usize = 8 << 20;
 
-/// An EWF image: the bytes of the media that it was made of.
+/// An EWF image as a source: the bytes of the acquired media.
 ///
-/// Reads of whole chunks go to the reader's buffer; a few other chunks are kept (8 MiB). Beside these
-/// and a buffer for each reading thread, each table takes 48 bytes, and there is one for each 16,000
-/// chunks or so.
+/// Reads of whole chunks go directly into the reader's buffer; partially read chunks are cached (8
+/// MiB). In addition, each reading thread needs a buffer, and each table (one per 16,000 chunks or so)
+/// takes 48 bytes.
 pub struct EwfSource {
     name: String,
     parts: Parts,
     map: Map,
-    /// The chunks that were decoded last, the latest at the end.
+    /// Recently decoded chunks, the newest last.
     kept: Mutex<VecDeque<(u64, Arc<[u8]>)>>,
-    /// One for each thread that ever read at the same time.
+    /// At most one per concurrent reader.
     scratches: Mutex<Vec<Scratch>>,
 }
 
@@ -45,11 +45,11 @@ impl std::fmt::Debug for EwfSource {
 }
 
 impl EwfSource {
-    /// Opens the first segment of an image, with those beside it that follow. Reads all their
-    /// tables once: four bytes for each chunk.
+    /// Opens an image by its first segment, together with the following segments beside it. Reads all
+    /// chunk tables once: four bytes per chunk.
     ///
-    /// A segment that is missing, or damaged after the description of the media, is an error only for
-    /// reads there.
+    /// Missing segments, and damage after the volume section, are errors only of reads that need those
+    /// chunks.
     ///
     /// # Errors
     /// [`Error::Source`] if it cannot be read, [`Error::NotAnImage`] and [`Error::Damaged`] if it does
@@ -59,7 +59,7 @@ impl EwfSource {
         EwfSource::from_map(first.display().to_string(), parts)
     }
 
-    /// Makes an image of its segments, in order.
+    /// Opens an image from its segments, in order.
     ///
     /// # Errors
     /// As [`open`](Self::open).
@@ -75,19 +75,20 @@ impl EwfSource {
         Ok(image)
     }
 
-    /// How many segments there are.
+    /// The number of segments.
     pub fn segments(&self) -> usize {
         self.parts.count()
     }
 
-    /// The chunk after which nothing can be read, and why, if a segment is missing or ends early.
+    /// If a segment is missing or truncated: a message with the chunk at which readable data ends, and
+    /// the reason.
     pub fn missing(&self) -> Option<String> {
         let there = self.chunks_there();
         let wanted = self.length().div_ceil(u64::from(self.map.volume.chunk_bytes));
         (there < wanted).then(|| self.ends_before(there))
     }
 
-    /// The number of chunks in the tables, up to the last.
+    /// The number of chunks in all tables.
     fn chunks_there(&self) -> u64 {
         self.map.tables.last().map_or(0, |table| table.first + u64::from(table.count))
     }
@@ -96,16 +97,16 @@ impl EwfSource {
         format!("the image ends before chunk {chunk}: {}", self.map.ended)
     }
 
-    /// The hashes that are stored in the image.
+    /// The hashes stored in the image.
     pub fn stored_hashes(&self) -> StoredHashes {
         self.map.hashes
     }
 
-    /// Reads the whole image and compares it with the hashes that are stored in it; takes as
-    /// long as to decompress and hash every byte, on the calling thread.
+    /// Reads the whole image and compares it with its stored hashes. Decompresses and hashes every byte
+    /// on the calling thread.
     ///
     /// `progress` gets the number of bytes done, after each chunk; if it returns `false`, the
-    /// verification ends with `None`.
+    /// verification stops with `None`.
     ///
     /// # Errors
     /// [`Error::Source`] for the first chunk that cannot be read, [`Error::Damaged`] for a stored
@@ -131,7 +132,7 @@ impl EwfSource {
         Ok(Some(hashing.finish()))
     }
 
-    /// Hands the first `wanted` bytes of a chunk, or all it has, to `take`.
+    /// Decodes the first `wanted` bytes of a chunk, or all of it, and passes them to `take`.
     fn decode<T>(
         &self,
         number: u64,
@@ -162,8 +163,8 @@ impl EwfSource {
         })
     }
 
-    /// An image of a file may end within a sector. The volume section does not say so, but the chunk
-    /// and the stored hashes include the partial sector.
+    /// The image of a file may end within a sector. The volume section counts only whole sectors, but
+    /// the last chunk and the stored hashes include the partial one.
     fn add_partial_sector(&mut self) {
         let volume = self.map.volume;
         let number = volume.length / u64::from(volume.chunk_bytes);
@@ -175,7 +176,7 @@ impl EwfSource {
         }
     }
 
-    /// The chunk `number`, of those that are kept or decoded and kept.
+    /// Chunk `number`, from the cache or decoded into it.
     fn chunk(&self, number: u64, length: usize) -> io::Result<Arc<[u8]>> {
         let held =
             self.kept().iter().find(|(held, _)| *held == number).map(|(_, chunk)| chunk.clone());
@@ -247,7 +248,7 @@ impl Source for EwfSource {
         true
     }
 
-    /// A chunk is read as a whole or not at all.
+    /// A chunk can only be read as a whole.
     fn sector_bytes(&self) -> usize {
         self.map.volume.chunk_bytes as usize
     }

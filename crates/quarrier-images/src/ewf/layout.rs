@@ -1,27 +1,27 @@
-//! The structures of a segment, from bytes. All numbers are little-endian; each structure ends with the
-//! Adler-32 of the bytes before it.
+//! The structures of a segment. All numbers are little-endian; each structure ends with an Adler-32
+//! checksum.
 
-/// The header of every segment.
+/// Size of the file header of a segment.
 pub(crate) const FILE_HEADER_BYTES: usize = 13;
-/// The header of every section.
+/// Size of a section header.
 pub(crate) const SECTION_BYTES: usize = 76;
-/// A volume section: the description of the media.
+/// Size of a volume section, which describes the media.
 pub(crate) const VOLUME_BYTES: usize = 1052;
-/// A volume section of SMART, an older format.
+/// Size of a volume section in SMART, an older format.
 pub(crate) const SMART_VOLUME_BYTES: usize = 94;
-/// The header of a table, before its entries.
+/// Size of a table header.
 pub(crate) const TABLE_HEADER_BYTES: usize = 24;
-/// A hash section: the MD5.
+/// Size of a hash section, which has the MD5.
 pub(crate) const HASH_BYTES: usize = 36;
-/// A digest section: the MD5 and the SHA-1.
+/// Size of a digest section, which has the MD5 and the SHA-1.
 pub(crate) const DIGEST_BYTES: usize = 80;
 
-/// Chunks beyond this are refused: 64 sectors are usual, and 32 MiB is the most that tools write.
+/// Maximum chunk size: 64 sectors are usual, and tools write at most 32 MiB.
 const CHUNK_BYTES_MAX: u64 = 32 << 20;
-/// Less than sources may have by a sector that is not full.
+/// Maximum media length. Leaves room for a partial sector.
 const LENGTH_MAX: u64 = i64::MAX as u64 - CHUNK_BYTES_MAX;
 
-/// The number of a segment, or what the file is instead.
+/// Returns the segment number, or the reason why the file is not a segment.
 pub(crate) fn segment_number(bytes: &[u8; FILE_HEADER_BYTES]) -> Result<u16, &'static str> {
     match &bytes[..8] {
         b"EVF\x09\x0d\x0a\xff\x00" => Ok(u16::from_le_bytes([bytes[9], bytes[10]])),
@@ -43,22 +43,22 @@ pub(crate) enum Kind {
     TableCopy,
     Hash,
     Digest,
-    /// The next segment follows.
+    /// The next segment continues the image.
     Next,
     Done,
     Other,
 }
 
-/// The first bytes of a section.
+/// A section header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Section {
     pub(crate) kind: Kind,
-    /// Where the next section begins in the segment.
+    /// The offset of the next section in the segment.
     pub(crate) next: u64,
 }
 
 impl Section {
-    /// `None` where the checksum is wrong.
+    /// Returns `None` if the checksum is wrong.
     pub(crate) fn parse(bytes: &[u8; SECTION_BYTES]) -> Option<Section> {
         is_sealed(bytes).then_some(())?;
         let end = bytes[..16].iter().position(|&byte| byte == 0).unwrap_or(16);
@@ -77,17 +77,17 @@ impl Section {
     }
 }
 
-/// The media as a volume section describes it.
+/// The media, as a volume section describes it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Volume {
     pub(crate) chunk_bytes: u32,
     pub(crate) sector_bytes: u32,
-    /// The length of the whole media.
+    /// Length of the media in bytes.
     pub(crate) length: u64,
 }
 
 impl Volume {
-    /// The description of either length: SMART's has 32 bits for the sectors.
+    /// Parses a volume section of either format: SMART stores the sector count in 32 bits.
     pub(crate) fn parse(bytes: &[u8]) -> Result<Volume, String> {
         if !is_sealed(bytes) {
             return Err("the checksum of the volume section is wrong".to_string());
@@ -102,7 +102,7 @@ impl Volume {
                 "chunks of {sectors_each} sectors of {sector_bytes} bytes cannot be read"
             ));
         }
-        // Some writers leave it at zero where they did not know it at the start.
+        // Some writers leave the count at zero if they did not know it at the start.
         let length = match sectors {
             0 => u64::from(chunks).checked_mul(chunk_bytes),
             _ => sectors.checked_mul(u64::from(sector_bytes)),
@@ -114,22 +114,22 @@ impl Volume {
     }
 }
 
-/// The first bytes of a table.
+/// A table header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct TableHeader {
     pub(crate) entries: u32,
-    /// The offset in the segment from which the entries count.
+    /// The base offset of the entries in the segment.
     pub(crate) base: u64,
 }
 
 impl TableHeader {
-    /// `None` where the checksum is wrong.
+    /// Returns `None` if the checksum is wrong.
     pub(crate) fn parse(bytes: &[u8; TABLE_HEADER_BYTES]) -> Option<TableHeader> {
         is_sealed(bytes).then(|| TableHeader { entries: u32_at(bytes, 0), base: u64_at(bytes, 8) })
     }
 }
 
-/// Whether `bytes` end with the checksum of the bytes before it.
+/// Whether `bytes` end with their own checksum.
 pub(crate) fn is_sealed(bytes: &[u8]) -> bool {
     let at = bytes.len() - 4;
     simd_adler32::adler32(&&bytes[..at]) == u32_at(bytes, at)

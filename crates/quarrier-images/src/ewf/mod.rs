@@ -1,4 +1,4 @@
-//! EWF images, as forensic tools write them: `image.E01` and the segments that follow it.
+//! EWF images: `image.E01` and the segments that follow it, as forensic tools write them.
 //!
 //! ```text
 //!  image.E01                        image.E02
@@ -6,10 +6,10 @@
 //!                    chunks  where each lies
 //! ```
 //!
-//! An image is cut into chunks (32 KiB by default), each stored as it is or compressed, each
-//! with a checksum. An [`EwfSource`] reads them at any offset, from many threads: it keeps a few
-//! chunks, but no table, so that the memory it takes does not grow with the image. Whatever is
-//! wrong with a chunk is an error of that chunk alone; wrong bytes are never given.
+//! An image is split into chunks (32 KiB by default), each with a checksum and compressed unless
+//! incompressible. An [`EwfSource`] reads them at any offset, from many threads. It caches a few chunks
+//! but no table entries, so its memory use does not grow with the image. Damage to a chunk affects only
+//! that chunk, and wrong bytes are never returned.
 //!
 //! ```no_run
 //! use quarrier_core::source::Source;

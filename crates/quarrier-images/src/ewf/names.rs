@@ -1,22 +1,21 @@
-//! How segments are named: `.E01` to `.E99`, then `.EAA` to `.EZZ`, `.FAA` to `.ZZZ`; by SMART `.s01`
-//! and on in the same way.
+//! The extensions of segments: `.E01` to `.E99`, then `.EAA` to `.EZZ`, `.FAA` to `.ZZZ`; in SMART,
+//! `.s01` and so on.
 
 use std::path::{Path, PathBuf};
 
-/// Whether `path` is named as the first segment of an image: it ends in `.E01` or `.s01`, in any case.
+/// Whether `path` has the name of a first segment: it ends in `.E01` or `.s01`, in any case.
 pub fn is_ewf(path: &Path) -> bool {
     let is_first = |ending: &str| ["e01", "s01"].iter().any(|one| ending.eq_ignore_ascii_case(one));
     ending(path).is_some_and(is_first)
 }
 
-/// The paths of an image's segments, from `first` on, as far as they exist without a gap.
+/// The paths of an image's segments, from `first` up to the first missing one.
 pub fn segments_from(first: &Path) -> Vec<PathBuf> {
     let others = following(first).take_while(|path| path.exists());
     std::iter::once(first.to_path_buf()).chain(others).collect()
 }
 
-/// The names of the segments after `first`, whether they exist or not; none if it is not named like a
-/// first segment.
+/// The names of all possible segments after `first`; none if `first` is not named like a first segment.
 pub(crate) fn following(first: &Path) -> impl Iterator<Item = PathBuf> + '_ {
     let ending = ending(first).filter(|_| is_ewf(first)).unwrap_or_default();
     let is_lower = ending.starts_with(|first: char| first.is_ascii_lowercase());
@@ -36,7 +35,7 @@ pub(crate) fn letter_of(first: &Path) -> u8 {
     if is_smart { b'S' } else { b'E' }
 }
 
-/// The ending of a segment, which are numbered from 1, where the first begins with `letter`, or `None`
+/// The extension of segment `number`, which starts at 1, in a series that starts with `letter`; `None`
 /// beyond `ZZZ`.
 pub(crate) fn ending_of(number: u32, letter: u8) -> Option<String> {
     let Some(lettered) = number.checked_sub(100) else {

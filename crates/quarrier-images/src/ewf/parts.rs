@@ -1,4 +1,4 @@
-//! The segments of an image: sources, or files of which a few are open at a time.
+//! The segments of an image: sources, or files of which only a few are open at a time.
 
 use std::collections::VecDeque;
 use std::io;
@@ -8,14 +8,14 @@ use std::sync::{Arc, Mutex};
 use quarrier_core::source::{FileSource, Source, read_full_at};
 use quarrier_core::sync::lock;
 
-/// An image of 2 TB may have 1,400 segments, and a process open 1,024 files.
+/// Maximum open segments: an image of 2 TB may have 1,400, and a process may open 1,024 files.
 const OPEN_FILES_MAX: usize = 64;
 
 pub(crate) enum Parts {
     Sources(Vec<Box<dyn Source>>),
     Files {
         paths: Vec<PathBuf>,
-        /// The last that were used, the latest in front.
+        /// Recently used segments, the newest first.
         open: Mutex<VecDeque<(usize, Arc<FileSource>)>>,
     },
 }
@@ -40,10 +40,10 @@ impl Parts {
         .unwrap_or_default()
     }
 
-    /// The segment `index`, open.
+    /// Opens segment `index`, unless it is still open.
     ///
     /// # Errors
-    /// As [`FileSource::open`], where it was closed.
+    /// As [`FileSource::open`].
     pub(crate) fn get(&self, index: usize) -> quarrier_core::Result<Held<'_>> {
         match self {
             Parts::Sources(sources) => {
@@ -65,7 +65,7 @@ impl Parts {
     }
 }
 
-/// A segment that stays open while this lives.
+/// A segment that stays open while this exists.
 pub(crate) enum Held<'a> {
     Source(&'a dyn Source),
     File(Arc<FileSource>),
@@ -79,7 +79,7 @@ impl Held<'_> {
     /// Fills `buffer` from `offset` of the segment.
     ///
     /// # Errors
-    /// Those of the segment, and `UnexpectedEof` where it ends before.
+    /// Those of the segment, and `UnexpectedEof` if the segment ends early.
     pub(crate) fn read(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
         if read_full_at(self.source(), offset, buffer)? == buffer.len() {
             return Ok(());

@@ -1,4 +1,4 @@
-//! Reads the sections of all segments: the media, the stored hashes, and the tables of chunks.
+//! Parses the sections of all segments: media, stored hashes, and chunk tables.
 
 use std::io;
 
@@ -19,13 +19,13 @@ pub(crate) struct Map {
     pub(crate) hashes: StoredHashes,
     /// The segment, offset and error of a damaged stored hash.
     pub(crate) hash_damage: Option<(String, u64, String)>,
-    /// Why chunks after those of the tables cannot be read, if there are any.
+    /// The reason why chunks beyond the tables cannot be read.
     pub(crate) ended: String,
 }
 
-/// Reads the sections of all segments.
+/// Parses the sections of all segments.
 ///
-/// Damage after the volume section ends the map there: the chunks before can be read.
+/// Damage after the volume section ends the map; earlier chunks remain readable.
 ///
 /// # Errors
 /// The error that prevents reading the first segment or the description of the media.
@@ -71,7 +71,7 @@ pub(crate) fn map(parts: &Parts) -> Result<Map> {
     Ok(Map { volume, tables, hashes, hash_damage, ended })
 }
 
-/// How a segment ends.
+/// The end of a segment.
 enum Ending {
     Next,
     Done,
@@ -84,15 +84,15 @@ struct Walk {
     hash_damage: Option<(String, u64, String)>,
     /// The number of chunks in the tables.
     known_chunks: u64,
-    /// The header of the last table is damaged, and its copy was not seen yet.
+    /// Whether the header of the last table is damaged, and its copy is still to come.
     has_bad_table: bool,
-    /// The format of SMART, in which no checksum follows the entries of a table.
+    /// Whether the format is SMART, in which table entries have no checksum.
     is_smart: bool,
 }
 
 impl Walk {
-    /// Reads all sections of a segment. Each begins after the one before, so the segment's size bounds
-    /// their number.
+    /// Parses the sections of a segment. Offsets must increase, so the segment's size bounds their
+    /// number.
     fn segment(&mut self, segment: &Held<'_>, index: usize, name: &str) -> Result<Ending> {
         let failed = |offset, error: io::Error| Error::Damaged {
             source_name: name.to_string(),
@@ -136,7 +136,7 @@ impl Walk {
                     if self.has_bad_table && section.kind == Kind::Table {
                         return Err(damaged("the table before this one is damaged"));
                     }
-                    // The first writers put the chunks after the table, in its section.
+                    // The first writers put the chunks after the table, inside its section.
                     let data_end = data_end.unwrap_or(section.next);
                     let is_copy = section.kind == Kind::TableCopy;
                     self.table(segment, index, span, data_end, is_copy)

@@ -1,48 +1,48 @@
-//! The places of chunks. The entries stay in the segments, four bytes per chunk: they are read again
-//! with the chunk, which takes far less time than to decompress it.
+//! Chunk tables. Entries stay in the segments, four bytes per chunk, and are read again with each
+//! chunk, which takes far less time than decompressing it.
 
 use std::io;
 
 use super::layout::{SECTION_BYTES, TABLE_HEADER_BYTES, TableHeader, u32_at};
 use super::parts::Held;
 
-/// Tables of an image, at most: with 16,375 chunks each, as is usual, 512 TiB.
+/// Maximum number of tables: 512 TiB with the usual 16,375 chunks each.
 pub(crate) const TABLES_MAX: usize = 1 << 20;
 
-/// The bit of an entry that says that its chunk is compressed; the rest is its place.
+/// The bit of an entry that marks its chunk as compressed; the rest is its offset.
 const COMPRESSED: u32 = 1 << 31;
-/// How much of a table is read at once for its checksum.
+/// Bytes of a table read at once to verify its checksum.
 const STEP_BYTES: usize = 64 << 10;
 
 /// A table, and the range of its chunks.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Table {
-    /// The number of its first chunk in the image.
+    /// The image-wide number of its first chunk.
     pub(crate) first: u64,
     pub(crate) count: u32,
-    /// The segment of the table and its chunks.
+    /// The index of the segment with the table and its chunks.
     pub(crate) segment: u32,
-    /// Where its entries begin in the segment.
+    /// The offset of its entries in the segment.
     pub(crate) entries_at: u64,
-    /// The offset from which the entries count.
+    /// The base offset of the entries.
     pub(crate) base: u64,
-    /// Where its last chunk ends in the segment, at the latest.
+    /// Upper bound of the end of its last chunk in the segment.
     pub(crate) data_end: u64,
     /// Whether the checksum of the entries is right.
     pub(crate) is_intact: bool,
 }
 
-/// The place of a chunk in its segment.
+/// The location of a chunk in its segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Place {
     pub(crate) offset: u64,
-    /// How long it may be: up to the next chunk.
+    /// Maximum stored size: the distance to the next chunk.
     pub(crate) bytes: u64,
     pub(crate) is_compressed: bool,
 }
 
-/// Reads the header of a table, whose first chunk is `first`, and checks its entries, if they have a
-/// checksum; `None` if the header is damaged, so that the number of its chunks is unknown.
+/// Reads the header of a table whose first chunk is `first`, and verifies the checksum of its entries,
+/// if any; `None` if the header is damaged, so that its number of chunks is unknown.
 ///
 /// # Errors
 /// Those of the segment.
@@ -77,7 +77,7 @@ pub(crate) fn read(
     }))
 }
 
-/// Whether the entries have the checksum that follows them.
+/// Whether the checksum that follows the entries is right.
 fn checksum_holds(segment: &Held<'_>, start: u64, bytes: u64) -> io::Result<bool> {
     let mut sum = simd_adler32::Adler32::new();
     let mut buffer = vec![0; STEP_BYTES.min(bytes as usize)];
@@ -94,10 +94,10 @@ fn checksum_holds(segment: &Held<'_>, start: u64, bytes: u64) -> io::Result<bool
 }
 
 impl Table {
-    /// The place of the chunk `number` of the image, which must be one of this table's.
+    /// The location of chunk `number` of the image, which must be in this table.
     ///
     /// # Errors
-    /// Those of the segment; `InvalidData` where the entries do not make sense.
+    /// Those of the segment; `InvalidData` if the entries are invalid.
     pub(crate) fn place(&self, segment: &Held<'_>, number: u64) -> io::Result<Place> {
         if !self.is_intact {
             return Err(invalid(

@@ -1,8 +1,8 @@
 //! bzip2, block by block.
 //!
-//! A block begins at any bit, with a mark of 48 bits. All marks are located, and each block is unpacked
-//! as a stream of its own, which verifies its checksum: once to learn its length, and whenever it is
-//! read.
+//! A block begins at any bit, with a 48-bit magic number. All of these are located, and each block is
+//! decompressed as a separate stream, which verifies its checksum: once to learn its length, and
+//! whenever it is read.
 
 use std::io;
 use std::sync::Arc;
@@ -22,29 +22,29 @@ use crate::fault::{damaged, invalid};
 const BLOCK: u64 = 0x3141_5926_5359;
 const END: u64 = 0x1772_4538_5090;
 const MAGIC_BITS: u64 = 48;
-/// How much is searched for beginnings at once.
+/// Bytes scanned for block headers at once.
 const STEP_BYTES: usize = 1 << 20;
-/// A block that is packed: not much more than 900,000 bytes, which would not have been packed.
+/// Maximum compressed size of a block in bits: compression barely grows its at most 900,000 bytes.
 const BLOCK_BITS_MAX: u64 = 8 << 21;
-/// The maximum size of an unpacked block: runs of up to 255 bytes take five bytes before the rest.
+/// Maximum decompressed size of a block: the initial run-length coding turns 255 bytes into five.
 const UNPACKED_BYTES_MAX: usize = 50 << 20;
 const BLOCKS_MAX: usize = 1 << 22;
 
-/// A mark at a bit of the file.
+/// A magic number at a bit of the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Mark {
     bit: u64,
     is_block: bool,
 }
 
-/// A block, in bits of the file.
+/// A block, in bit offsets of the file.
 #[derive(Debug, Clone, Copy)]
 struct Block {
     from: u64,
     to: u64,
 }
 
-/// Opens a file, and unpacks all of it once, on all cores, unless its index was kept.
+/// Opens a file. Decompresses all of it once, on all cores, unless its index was cached.
 pub(super) fn open(file: &Arc<dyn Source>, around: &Around<'_>) -> Result<Packed> {
     let keeper = around.keeper();
     let kept = keeper.and_then(|keeper| keeper.kept_index());
@@ -98,7 +98,7 @@ pub(super) fn open(file: &Arc<dyn Source>, around: &Around<'_>) -> Result<Packed
     Ok(Packed::Anywhere(Arc::new(source), notice))
 }
 
-/// The index as it is kept: the bits of each block, and its unpacked length.
+/// Serializes the index: the bit range of each block, and its decompressed length.
 fn written(file_bytes: u64, (blocks, starts, end): (&[Block], &[u64], u64)) -> Vec<u8> {
     let mut writer = Writer::new(Packing::Bzip2, file_bytes, end);
     writer.u32(blocks.len() as u32);
@@ -111,7 +111,7 @@ fn written(file_bytes: u64, (blocks, starts, end): (&[Block], &[u64], u64)) -> V
     writer.finish()
 }
 
-/// Reads what [`written`] wrote for a file of this length; `None` for anything else.
+/// Parses an index written by [`written`] for a file of this length; `None` if it is invalid.
 fn read(bytes: &[u8], file_bytes: u64) -> Option<(Vec<Block>, Vec<u64>, u64)> {
     let (mut reader, unpacked_bytes) = Reader::new(bytes, Packing::Bzip2, file_bytes)?;
     let count = reader.count(20).filter(|&count| count <= BLOCKS_MAX)?;
@@ -129,7 +129,7 @@ fn read(bytes: &[u8], file_bytes: u64) -> Option<(Vec<Block>, Vec<u64>, u64)> {
     (reader.is_at_end() && end == unpacked_bytes).then_some((blocks, starts, end))
 }
 
-/// All places where a block begins, or a stream ends.
+/// All bit offsets of a block header or stream end.
 fn marks(file: &dyn Source, around: &Around<'_>) -> Result<Vec<Mark>> {
     let (mut marks, mut at) = (Vec::new(), 0);
     let mut buffer = vec![0; STEP_BYTES];
@@ -145,7 +145,7 @@ fn marks(file: &dyn Source, around: &Around<'_>) -> Result<Vec<Mark>> {
         for (index, &byte) in buffer[..read].iter().enumerate() {
             let bits = last << 8 | u64::from(byte);
             last = bits;
-            // The last bits of either, so that few are looked at closely.
+            // Checks the last bits first, so that few candidates are compared in full.
             for shift in 0..8 {
                 let found = bits >> shift & ((1 << MAGIC_BITS) - 1);
                 if found == BLOCK || found == END {
@@ -170,7 +170,7 @@ fn stopped(file: &dyn Source, around: &Around<'_>) -> Result<()> {
     }
 }
 
-/// The unpacked length of each block, or the error.
+/// The decompressed length of each block, or its error.
 fn lengths(
     file: &dyn Source,
     blocks: &[Block],
@@ -199,7 +199,7 @@ fn lengths(
     Ok(all.into_iter().map(|(_, length)| length).collect())
 }
 
-/// Unpacks a block into `out`, which is as long then.
+/// Decompresses a block into `out`, which is resized to its length.
 fn unpack(file: &dyn Source, block: Block, out: &mut Vec<u8>) -> io::Result<()> {
     if block.to - block.from > BLOCK_BITS_MAX {
         return Err(invalid("a block is longer than any"));
@@ -226,8 +226,8 @@ fn unpack(file: &dyn Source, block: Block, out: &mut Vec<u8>) -> io::Result<()> 
     }
 }
 
-/// A stream of this one block: a header, its bits, an end, and its checksum once more, which is that
-/// of the whole.
+/// Builds a stream of this single block: header, bits, end marker, and the block's checksum again as
+/// that of the stream.
 fn stream(file: &dyn Source, block: Block) -> io::Result<Vec<u8>> {
     let (first, last) = (block.from / 8, block.to.div_ceil(8));
     let mut bytes = vec![0; (last - first) as usize + 1];
@@ -248,7 +248,7 @@ fn stream(file: &dyn Source, block: Block) -> io::Result<Vec<u8>> {
     Ok(end.bytes)
 }
 
-/// Appends bits.
+/// A bit writer.
 struct Bits {
     bytes: Vec<u8>,
     at: u64,

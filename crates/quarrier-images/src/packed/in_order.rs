@@ -1,4 +1,4 @@
-//! A source from its start to its end.
+//! Sequential reading of a source.
 
 use std::io::{self, Read};
 use std::sync::Arc;

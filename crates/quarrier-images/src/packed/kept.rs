@@ -1,11 +1,11 @@
-//! Indexes that are kept from one run to the next, byte by byte.
+//! Serialization of indexes that are cached between runs.
 //!
 //! ```text
 //!  "QRYINDEX" │ version, kind │ lengths: of the file, of what is packed │ entries … │ CRC-64 of all before
 //! ```
 //!
-//! Numbers are little-endian. Whoever keeps an index decides for which file it counts; beyond that, the
-//! length is compared, and every span that is unpacked with it has a checksum.
+//! Numbers are little-endian. The caller of the cache decides which file an index belongs to. In
+//! addition, the length is compared, and every decompressed span is verified by a checksum.
 
 use crc_fast::{CrcAlgorithm, checksum};
 
@@ -15,14 +15,14 @@ const MAGIC: &[u8; 8] = b"QRYINDEX";
 const VERSION: u32 = 1;
 const SUM_BYTES: usize = 8;
 
-/// The packing that an index belongs to.
+/// The compression format that an index belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Packing {
     Gzip = 1,
     Bzip2 = 2,
 }
 
-/// Writes an index.
+/// Serializes an index.
 pub(super) struct Writer(Vec<u8>);
 
 impl Writer {
@@ -43,7 +43,7 @@ impl Writer {
         self.0.extend(number.to_le_bytes());
     }
 
-    /// Bytes, with their number before them.
+    /// Writes bytes with a length prefix.
     pub(super) fn bytes(&mut self, bytes: &[u8]) {
         self.u32(bytes.len() as u32);
         self.0.extend(bytes);
@@ -56,12 +56,12 @@ impl Writer {
     }
 }
 
-/// Reads an index.
+/// Parses an index.
 pub(super) struct Reader<'i>(&'i [u8]);
 
 impl<'i> Reader<'i> {
-    /// The entries of an index, and the length of what is packed; `None` if it is none, is damaged, or
-    /// belongs to a file of another packing or length.
+    /// Returns the entries of an index and the decompressed length; `None` if it is invalid, damaged,
+    /// or of a file with another format or length.
     pub(super) fn new(index: &'i [u8], packing: Packing, file_bytes: u64) -> Option<(Self, u64)> {
         let (index, sum) = index.split_at_checked(index.len().checked_sub(SUM_BYTES)?)?;
         let mut reader = Reader(index.strip_prefix(MAGIC)?);
@@ -86,7 +86,7 @@ impl<'i> Reader<'i> {
         self.take(bytes as usize)
     }
 
-    /// A number of entries of at least `bytes` bytes, which can be there.
+    /// Reads a number of entries of at least `bytes` bytes each; `None` if that many cannot follow.
     pub(super) fn count(&mut self, bytes: usize) -> Option<usize> {
         let count = self.u32()? as usize;
         (count <= self.0.len() / bytes).then_some(count)

@@ -1,12 +1,12 @@
-//! Files that are compressed as a whole, as sources that can be read anywhere.
+//! Compressed files as sources with random access.
 //!
 //! ```text
 //!  offset ──→ span ──→ held? ──→ its bytes
 //!                       └ no ──→ unpacked by the first reader; the readers that wait for it unpack the next ones
 //! ```
 //!
-//! A span is what can be unpacked by itself: a block of xz or bzip2, a frame of Zstandard, the bytes
-//! from one point to the next of an index that is built when gzip is opened.
+//! A span is an independently decompressible unit: a block of xz or bzip2, a frame of Zstandard, or the
+//! bytes between two points of an index that is built when gzip is opened.
 
 mod bzip2;
 mod gzip;
@@ -25,21 +25,21 @@ use quarrier_core::source::Source;
 use crate::around::Around;
 use crate::kind::Kind;
 
-/// Spans longer than this are not held in memory; a file that has one is read in order only.
+/// Maximum size of a span held in memory; a file with a longer one is only read sequentially.
 const SPAN_BYTES_MAX: u64 = 128 << 20;
 
-/// A compressed file, opened.
+/// An opened compressed file.
 pub(crate) enum Packed {
-    /// Its bytes, at any offset, and what people should know.
+    /// Random access to its bytes, and a notice to show.
     Anywhere(Arc<dyn Source>, Option<String>),
-    /// Its bytes from the start to the end.
+    /// Sequential access to its bytes.
     InOrder(Box<dyn Read + Send>),
 }
 
-/// Opens a file that is compressed as `kind` says.
+/// Opens a file with the compression `kind`.
 ///
 /// # Errors
-/// If it is damaged before its first byte, or cannot be read; where it was given up.
+/// If it is damaged before its first byte, cannot be read, or was cancelled.
 pub(crate) fn open(kind: Kind, file: &Arc<dyn Source>, around: &Around<'_>) -> Result<Packed> {
     match kind {
         Kind::Bzip2 => bzip2::open(file, around),

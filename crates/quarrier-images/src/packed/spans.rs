@@ -1,4 +1,4 @@
-//! A source of spans that are unpacked when they are read, and held within a bound.
+//! A source of spans that are decompressed on demand and cached within a memory limit.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -10,15 +10,15 @@ use quarrier_core::sync::{lock, wait};
 
 use crate::fault::{invalid, room};
 
-/// The number of longest spans that are kept, within these bounds of memory.
+/// The number of longest spans to cache, within these memory limits.
 const SPANS_HELD: u64 = 8;
 const HELD_BYTES: (u64, u64) = (64 << 20, 512 << 20);
-/// Spans that are unpacked at a time, at most.
+/// Maximum spans being decompressed at a time.
 const UNDER_WAY_MAX: usize = 64;
 
-/// Knows how to unpack spans.
+/// Decompresses spans.
 pub(super) trait Unpack: Send + Sync {
-    /// Unpacks the span `index`, whose length is that of `out`.
+    /// Decompresses span `index` into `out`, which has its length.
     ///
     /// # Errors
     /// If it cannot be read, or its bytes are invalid.
@@ -28,12 +28,12 @@ pub(super) trait Unpack: Send + Sync {
 /// The contents of a compressed file.
 pub(super) struct Spans<U> {
     name: String,
-    /// Where each span begins; the first at 0.
+    /// The start of each span; the first is 0.
     starts: Vec<u64>,
-    /// Where the last one ends, and where the source does: more than that where the rest is damaged.
+    /// The end of the last span, and the length of the source, which is greater if the rest is damaged.
     end: u64,
     length: u64,
-    /// Why nothing after `end` can be read, where it cannot.
+    /// The reason why nothing after `end` can be read, if the file is damaged.
     damage: Option<String>,
     sector_bytes: usize,
     room_bytes: u64,
@@ -44,7 +44,7 @@ pub(super) struct Spans<U> {
 
 #[derive(Default)]
 struct State {
-    /// By index, with the number of the read that used it last.
+    /// By index, with the number of the read that last used it.
     held: BTreeMap<usize, (u64, Arc<Vec<u8>>)>,
     held_bytes: u64,
     under_way: BTreeSet<usize>,
@@ -52,8 +52,8 @@ struct State {
 }
 
 impl<U: Unpack> Spans<U> {
-    /// A source of spans that begin at `starts` and end at `end`; where `damage` cuts it off there, it has
-    /// one byte more, which cannot be read.
+    /// A source of spans that begin at `starts` and end at `end`. If `damage` cuts it off there, it has
+    /// one more byte, which cannot be read.
     pub(super) fn new(
         name: &str,
         starts: Vec<u64>,
@@ -83,7 +83,7 @@ impl<U: Unpack> Spans<U> {
         self.starts.get(index + 1).copied().unwrap_or(self.end) - self.starts[index]
     }
 
-    /// The bytes of a span.
+    /// Returns a span, decompressing it if necessary.
     fn span(&self, index: usize) -> io::Result<Arc<Vec<u8>>> {
         let mut state = lock(&self.state);
         loop {
@@ -98,12 +98,13 @@ impl<U: Unpack> Spans<U> {
                 drop(state);
                 return self.unpacked(index);
             }
-            // Somebody reads from the start to the end: the next spans will be wanted soon.
+            // Another reader decompresses this span, as in a sequential read: the next spans will be
+            // needed soon.
             match self.next_free(&state, index) {
                 Some(next) => {
                     state.under_way.insert(next);
                     drop(state);
-                    // A later reader of the span gets its error.
+                    // An error recurs for the reader that needs the span.
                     let _ = self.unpacked(next);
                     state = lock(&self.state);
                 }
@@ -112,7 +113,7 @@ impl<U: Unpack> Spans<U> {
         }
     }
 
-    /// The next span after `index` that nobody unpacks, if there is memory for it.
+    /// The next span after `index` that nobody is decompressing, if there is memory for it.
     fn next_free(&self, state: &State, index: usize) -> Option<usize> {
         let under_way: u64 = state.under_way.iter().map(|&index| self.bytes_of(index)).sum();
         let is_free =
@@ -123,7 +124,7 @@ impl<U: Unpack> Spans<U> {
         (state.under_way.len() < UNDER_WAY_MAX && wanted <= self.room_bytes / 2).then_some(next)
     }
 
-    /// Unpacks a span that this thread has under way, and holds it.
+    /// Decompresses a span that this thread marked as under way, and caches it.
     fn unpacked(&self, index: usize) -> io::Result<Arc<Vec<u8>>> {
         let under_way = UnderWay { spans: self, index };
         let mut bytes = room(self.bytes_of(index) as usize)?;
@@ -151,7 +152,7 @@ impl State {
     }
 }
 
-/// A span that is being unpacked, also where that panics.
+/// Marks a span as under way until dropped, also if decompression panics.
 struct UnderWay<'s, U> {
     spans: &'s Spans<U>,
     index: usize,
@@ -197,7 +198,7 @@ impl<U: Unpack> Source for Spans<U> {
                     buffer[filled..filled + count].copy_from_slice(&span[from..from + count]);
                     filled += count;
                 }
-                // Return the bytes read so far; the next read fails.
+                // Return the bytes read so far; the next read reports the error.
                 Err(_) if filled > 0 => break,
                 Err(error) => return Err(error),
             }
@@ -209,7 +210,7 @@ impl<U: Unpack> Source for Spans<U> {
         true
     }
 
-    /// A span is read as a whole or not at all.
+    /// A span can only be read as a whole.
     fn sector_bytes(&self) -> usize {
         self.sector_bytes
     }

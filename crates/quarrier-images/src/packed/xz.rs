@@ -1,6 +1,6 @@
-//! xz, by the index that stands at the end of each of its streams.
+//! xz, using the index at the end of each stream.
 //!
-//! *The .xz File Format 1.2.1*. A block is unpacked as a stream of its own, with an index made for it,
+//! *The .xz File Format 1.2.1*. A block is decompressed as a separate stream, with a generated index,
 //! so that its checksum is verified.
 
 use std::io::{self, Read};
@@ -19,23 +19,23 @@ use crate::fault::{damaged, invalid, structure};
 
 const HEADER_BYTES: u64 = 12;
 const MAGIC: &[u8; 6] = b"\xFD7zXZ\0";
-/// Bytes of an index, which has a few for each block.
+/// Maximum size of an index, which has a few bytes per block.
 const INDEX_BYTES_MAX: u64 = 256 << 20;
 const BLOCKS_MAX: usize = 1 << 24;
-/// Memory of a decoder, in KiB: `xz -9` has a dictionary of 64 MiB.
+/// Decoder memory limit in KiB: `xz -9` has a dictionary of 64 MiB.
 const MEMORY_KIB_MAX: u32 = 200 << 10;
 
 /// A block in the file.
 struct Block {
     at: u64,
-    /// Without the bytes that fill it up.
+    /// Without padding.
     bytes: u64,
     unpacked_bytes: u64,
     flags: [u8; 2],
 }
 
-/// Opens a file: at any offset, unless it has a block that is too long to be held, as where one thread
-/// packed all of it.
+/// Opens a file with random access, unless one of its blocks is too long to cache, as in a file
+/// compressed by a single thread.
 pub(super) fn open(file: &Arc<dyn Source>) -> Result<Packed> {
     let blocks = blocks(&**file)?;
     if blocks.iter().any(|block| block.unpacked_bytes.max(block.bytes) > SPAN_BYTES_MAX) {
@@ -54,7 +54,7 @@ pub(super) fn open(file: &Arc<dyn Source>) -> Result<Packed> {
 /// The blocks of all streams, in order.
 fn blocks(file: &dyn Source) -> Result<Vec<Block>> {
     let mut blocks = Vec::new();
-    // From the end, where each stream says how long it is.
+    // Backwards, since each stream's footer leads to its start.
     let mut end = file.length();
     while end > 0 {
         let filled = structure(file, end.saturating_sub(4), end.min(4), "the end of a stream")?;
@@ -65,7 +65,7 @@ fn blocks(file: &dyn Source) -> Result<Vec<Block>> {
         end = stream(file, end, &mut blocks)?;
     }
     blocks.reverse();
-    // Blocks without bytes would share their start with the next.
+    // Empty blocks would share their start with the next.
     blocks.retain(|block: &Block| block.unpacked_bytes > 0);
     let total = blocks.iter().try_fold(0u64, |sum, block| sum.checked_add(block.unpacked_bytes));
     match total {
@@ -74,7 +74,7 @@ fn blocks(file: &dyn Source) -> Result<Vec<Block>> {
     }
 }
 
-/// Adds the blocks of the stream that ends at `end`, the last one first; where it begins.
+/// Adds the blocks of the stream that ends at `end`, last one first; returns the start of the stream.
 fn stream(file: &dyn Source, end: u64, blocks: &mut Vec<Block>) -> Result<u64> {
     let wrong = |at: u64, why: &str| damaged(file, at, why);
     let footer_at = end.checked_sub(HEADER_BYTES).filter(|&at| at >= HEADER_BYTES);
@@ -124,7 +124,7 @@ fn stream(file: &dyn Source, end: u64, blocks: &mut Vec<Block>) -> Result<u64> {
     Ok(start)
 }
 
-/// A number of up to nine bytes, seven bits in each.
+/// Reads a variable-length integer: up to nine bytes of seven bits.
 fn number(bytes: &mut &[u8]) -> Option<u64> {
     let mut value = 0u64;
     for shift in (0..63).step_by(7) {
@@ -174,7 +174,7 @@ impl Unpack for Blocks {
             invalid(format!("the block at byte {at} of the file is damaged: {error}"))
         };
         reader.read_exact(out).map_err(wrong)?;
-        // Only at the end the checksum is read.
+        // The decoder verifies the checksum only on the read at the end.
         match reader.read(&mut [0]).map_err(wrong)? {
             0 => Ok(()),
             _ => Err(invalid(format!("the block at byte {at} of the file is longer than it says"))),
@@ -182,7 +182,7 @@ impl Unpack for Blocks {
     }
 }
 
-/// An index of one block, and the end of a stream.
+/// Builds an index of one block, and a stream footer.
 fn ending(block: &Block) -> Vec<u8> {
     let mut index = vec![0, 1];
     put_number(&mut index, block.bytes);

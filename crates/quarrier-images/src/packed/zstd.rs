@@ -1,5 +1,5 @@
-//! Zstandard, frame by frame: what `pzstd` writes, and the seekable format, has many. A file of one
-//! frame, as `zstd` writes, is read in order.
+//! Zstandard, frame by frame: `pzstd` and the seekable format write many frames. A file with a single
+//! frame, as `zstd` writes it, is read sequentially.
 
 use std::io::{self, Read};
 use std::sync::{Arc, Mutex};
@@ -17,10 +17,10 @@ use crate::fault::{damaged, invalid, room};
 use crate::unpack::Unpacker;
 
 const MAGIC: u32 = 0xFD2F_B528;
-/// Frames that hold something else: the lowest four bits may be any.
+/// The magic number of skippable frames; the lowest four bits vary.
 const SKIPPED: u32 = 0x184D_2A50;
 const FRAMES_MAX: usize = 1 << 22;
-/// 128 MiB: what zstd itself allows.
+/// 128 MiB, the limit of zstd itself.
 const WINDOW_LOG_MAX: u32 = 27;
 
 /// A frame in the file.
@@ -28,11 +28,11 @@ const WINDOW_LOG_MAX: u32 = 27;
 struct Frame {
     at: u64,
     bytes: u64,
-    /// Where its header says it.
+    /// If its header states it.
     unpacked_bytes: Option<u64>,
 }
 
-/// Opens a file for reads at any offset, if it has several frames, none of them too long to be held.
+/// Opens a file with random access if it has several frames, none of them too long to cache.
 pub(super) fn open(file: &Arc<dyn Source>, around: &Around<'_>) -> Result<Packed> {
     let Some(frames) = frames(&**file, around)? else { return in_order(file) };
     let (mut starts, mut end, mut kept) = (Vec::new(), 0u64, Vec::new());
@@ -58,7 +58,7 @@ fn in_order(file: &Arc<dyn Source>) -> Result<Packed> {
     Ok(Packed::InOrder(plain))
 }
 
-/// The frames of a file; `None` if one is too long, and no more are looked for.
+/// The frames of a file; `None` as soon as one is too long.
 ///
 /// # Errors
 /// If a frame is damaged or ends beyond the file.
@@ -85,14 +85,14 @@ fn frames(file: &dyn Source, around: &Around<'_>) -> Result<Option<Vec<Frame>>> 
     Ok(Some(frames))
 }
 
-/// The frame at an offset.
+/// The next structure at an offset.
 enum NextFrame {
     Frame(Frame),
     Skipped(u64),
     TooLong,
 }
 
-/// The frame at `at`: its header, and block after block.
+/// Parses the frame at `at`: its header, and the headers of its blocks.
 fn frame(file: &dyn Source, at: u64) -> io::Result<NextFrame> {
     let mut head = [0; 18];
     let read = read_full_at(file, at, &mut head)?;

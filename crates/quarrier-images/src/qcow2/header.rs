@@ -1,4 +1,4 @@
-//! The header of QCOW2, and the features that it forbids.
+//! The QCOW2 header, and features that prevent reading.
 
 use quarrier_core::Result;
 use quarrier_core::source::Source;
@@ -6,7 +6,7 @@ use quarrier_core::source::Source;
 use crate::bytes::{u32_be, u64_be};
 use crate::fault::{damaged, refused, structure};
 
-/// As QEMU: entries of the first table, in bytes.
+/// Maximum size of the L1 table, as in QEMU.
 const L1_BYTES_MAX: u64 = 32 << 20;
 const HEADER_BYTES_MIN: u64 = 72;
 const HEADER_BYTES_MAX: u64 = 4096;
@@ -23,7 +23,7 @@ pub(super) enum Compression {
     Zstd,
 }
 
-/// The image that this one changes.
+/// The backing file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Backing {
     pub(super) name: String,
@@ -89,6 +89,8 @@ impl Header {
         Ok(found)
     }
 
+    /// Rejects features that prevent correct reading, and impossible values.
+    ///
     /// # Errors
     /// If the image cannot be read correctly, or has impossible values.
     fn check(&self, file: &dyn Source, header: &[u8], features: u64) -> Result<()> {
@@ -157,13 +159,13 @@ impl Header {
         if self.has_subclusters { 16 } else { 8 }
     }
 
-    /// The bytes of the disk that a table of the second level maps.
+    /// Bytes of the disk mapped by one L2 table.
     pub(super) fn covered_by_table(&self) -> u64 {
         self.cluster_bytes() / self.entry_bytes() * self.cluster_bytes()
     }
 }
 
-/// The data of an extension of the header, which follow the header.
+/// Finds the data of a header extension, which follow the header.
 fn extension(file: &dyn Source, mut at: u64, wanted: u32) -> Result<Option<Vec<u8>>> {
     for _ in 0..64 {
         let head = structure(file, at, 8, "an extension of the header")?;

@@ -1,10 +1,10 @@
-//! QCOW2, versions 2 and 3: the disks of QEMU.
+//! QCOW2, versions 2 and 3: QEMU disks.
 //!
 //! ```text
 //!  offset ─→ L1 (in the file) ─→ L2, a cluster of entries ─→ a cluster: stored, packed, zeros, the parent's
 //! ```
 //!
-//! *QEMU, docs/interop/qcow2.rst*. Clusters of snapshots are not named in the active tables.
+//! *QEMU, docs/interop/qcow2.rst*. Clusters that only snapshots use are not in the active tables.
 
 mod header;
 
@@ -26,10 +26,10 @@ use header::{Compression, Header};
 const OFFSET: u64 = 0x00FF_FFFF_FFFF_FE00;
 const IS_PACKED: u64 = 1 << 62;
 const IS_ZERO: u64 = 1;
-/// Parts of a cluster, where entries are of the second kind.
+/// Subclusters of a cluster, with extended L2 entries.
 const SUBCLUSTERS: u64 = 32;
 
-/// Opens an image, with those that it changes.
+/// Opens an image and its chain of backing files.
 pub(crate) fn open(file: &Arc<dyn Source>, around: &Around<'_>) -> Result<Disk<Qcow2>> {
     let header = Header::read(&**file)?;
     let parent = match &header.backing {
@@ -42,8 +42,8 @@ pub(crate) fn open(file: &Arc<dyn Source>, around: &Around<'_>) -> Result<Disk<Q
             );
             return Err(refused(&**file, reason));
         }
-        // A parent declared as raw is not probed: a guest may have written bytes that look like an
-        // image.
+        // A backing file declared as raw is not probed: a guest may have written bytes that look like
+        // an image.
         Some(backing) if backing.format.as_deref() == Some("raw") => {
             Some(around.file(&**file, &backing.name, "backing file")?)
         }
@@ -61,18 +61,18 @@ pub(crate) fn open(file: &Arc<dyn Source>, around: &Around<'_>) -> Result<Disk<Q
     Ok(disk.over(parent))
 }
 
-/// The places of an image's clusters.
+/// The locations of an image's clusters.
 pub(crate) struct Qcow2 {
     file: Arc<dyn Source>,
     header: Header,
     tables: Tables,
-    /// One for each thread that ever unpacked at the same time.
+    /// At most one per concurrent reader. 73-
     unpackers: Mutex<Vec<Unpacker>>,
 }
 
 /// Decodes an entry for a cluster, or for several that follow each other.
 impl Qcow2 {
-    /// Whether one of the first clusters is packed: whoever packs an image packs all of it.
+    /// Whether one of the first clusters is compressed: tools compress either all clusters or none.
     fn may_be_packed(&self) -> bool {
         const LOOKED_AT: usize = 256;
         let mut offset = 0;
@@ -87,7 +87,7 @@ impl Qcow2 {
         false
     }
 
-    /// How many bytes from `offset` on have no table.
+    /// The number of bytes from `offset` on without an L2 table; if 0, the offset of the table.
     fn without_table(&self, offset: u64) -> io::Result<(u64, u64)> {
         let covered = self.header.covered_by_table();
         let mut index = offset / covered;
@@ -107,7 +107,7 @@ impl Qcow2 {
         Ok((end - offset, 0))
     }
 
-    /// The run at `offset`, whose entries are in the table at `table`.
+    /// The run at `offset`, whose L2 table is at `table`.
     fn in_table(&self, offset: u64, table: u64) -> io::Result<Run> {
         let header = &self.header;
         let (cluster_bytes, entry_bytes) = (header.cluster_bytes(), header.entry_bytes());
@@ -137,7 +137,8 @@ impl Qcow2 {
         Ok(run)
     }
 
-    /// The place of a cluster from `within` on, which is `offset` of the disk, by its entry.
+    /// The location given by an L2 entry, from byte `within` of its cluster on, which is `offset` of
+    /// the disk.
     fn cluster(&self, entry: &[u8], offset: u64, within: u64) -> io::Result<Run> {
         let header = &self.header;
         let cluster_bytes = header.cluster_bytes();
@@ -166,8 +167,8 @@ impl Qcow2 {
     }
 }
 
-/// The run of subclusters in the same state: a bit for each that is stored, and 32 bits further one for
-/// each that is zero.
+/// The run of subclusters in the same state, from the bitmap of an extended L2 entry: allocation bits,
+/// then 32 bits higher the zero bits.
 fn subclusters(at: u64, bitmap: u64, within: u64, cluster_bytes: u64) -> Run {
     let part_bytes = cluster_bytes / SUBCLUSTERS;
     let kind = |part: u64| (bitmap >> part & 1, bitmap >> (part + SUBCLUSTERS) & 1);
@@ -181,7 +182,7 @@ fn subclusters(at: u64, bitmap: u64, within: u64, cluster_bytes: u64) -> Run {
     Run { bytes: (first + same) * part_bytes - within, place }
 }
 
-/// Whether `next` directly follows `run`, so that both can be joined.
+/// Whether `next` continues `run`, so that both can be merged.
 fn follows(run: &Run, next: &Run) -> bool {
     match (run.place, next.place) {
         (Place::Stored { at, .. }, Place::Stored { at: next, .. }) => at + run.bytes == next,
@@ -205,7 +206,7 @@ impl Layout for Qcow2 {
         let at = key & ((1 << place_bits) - 1);
         let sectors = (key >> place_bits) + 1;
         let bytes = sectors * 512 - (at & 511);
-        // The last sector need not be whole in the file.
+        // The file may end within the last sector.
         let bytes = bytes.min(self.file.length().saturating_sub(at));
         let mut packed = vec![0; bytes as usize];
         let read = read_full_at(&*self.file, at, &mut packed)?;

@@ -1,6 +1,6 @@
-//! The log of VHDX: changes of tables that a crash kept from being written in place.
+//! The VHDX log: metadata updates that a crash prevented from being written in place.
 //!
-//! Nothing is written here either: a source shows the file as it would be after the replay.
+//! The image itself is not modified: a source shows the file as it would be after the replay.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -15,20 +15,20 @@ use crate::bytes::{u32_le, u64_le};
 use crate::fault::{damaged, refused, structure};
 
 const SECTOR: u64 = 4 * KIB;
-/// Writers make a log of 1 MiB.
+/// Maximum size of a log; writers create 1 MiB.
 const LOG_BYTES_MAX: u64 = 64 * MIB;
-/// Zeros of all entries together: more are no changes of tables.
+/// Maximum number of zeroed ranges over all entries: metadata updates have far fewer.
 const ZERO_RANGES_MAX: usize = 1 << 16;
 
-/// The file as it is after the replay.
+/// The file as it would be after the replay.
 pub(super) struct Replayed {
     file: Arc<dyn Source>,
     length: u64,
-    /// Sectors that the log has, by their numbers; `None` for one that it zeroes.
+    /// Sectors replaced by the log, by number; `None` for a zeroed one.
     sectors: BTreeMap<u64, Option<Box<[u8; SECTOR as usize]>>>,
 }
 
-/// An entry that is whole.
+/// A complete log entry.
 struct Entry {
     at: u64,
     bytes: u64,
@@ -39,7 +39,7 @@ struct Entry {
     last_bytes: u64,
 }
 
-/// `file`, with the changes of its log.
+/// Returns `file` with the updates of its log applied.
 ///
 /// # Errors
 /// If the log cannot be replayed.
@@ -82,7 +82,7 @@ pub(super) fn replayed(
     Ok(replayed)
 }
 
-/// The entry at `at`, if it is whole.
+/// Parses the entry at `at`; `None` if it is incomplete.
 fn entry(log: &[u8], at: u64, log_id: &[u8; 16]) -> Option<(u64, Entry)> {
     let head = log.get(at as usize..)?;
     let bytes = u64::from(u32_le(head, 8));
@@ -105,21 +105,21 @@ fn entry(log: &[u8], at: u64, log_id: &[u8; 16]) -> Option<(u64, Entry)> {
     Some((at, entry))
 }
 
-/// `bytes` bytes from `at` on, in a log that goes round.
+/// `bytes` bytes from `at` on, in a circular log.
 fn round(log: &[u8], at: u64, bytes: u64) -> Vec<u8> {
     let at = at as usize % log.len();
     let first = (bytes as usize).min(log.len() - at);
     [&log[at..at + first], &log[..bytes as usize - first]].concat()
 }
 
-/// The entries of the last sequence that is whole, from its tail to its head.
+/// The entries of the newest complete sequence, from its tail to its head.
 fn active(entries: &BTreeMap<u64, Entry>, log_bytes: u64) -> Option<Vec<&Entry>> {
     let mut heads: Vec<&Entry> = entries.values().collect();
     heads.sort_by_key(|entry| std::cmp::Reverse(entry.sequence));
     heads.into_iter().find_map(|head| {
         let mut sequence: Vec<&Entry> = Vec::new();
         let mut at = head.tail;
-        // No entry comes twice, as each has the number after the one before.
+        // Terminates, since sequence numbers must increase by one.
         loop {
             let entry = entries.get(&at)?;
             if sequence
@@ -138,8 +138,8 @@ fn active(entries: &BTreeMap<u64, Entry>, log_bytes: u64) -> Option<Vec<&Entry>>
 }
 
 impl Replayed {
-    /// Applies the changes of an entry: descriptors of 32 bytes after its header, and then a sector of
-    /// data for each that has some.
+    /// Applies the updates of an entry: 32-byte descriptors after its header, then a data sector for
+    /// each data descriptor.
     fn apply(&mut self, log: &[u8], entry: &Entry) -> std::result::Result<(), &'static str> {
         let bytes = round(log, entry.at, entry.bytes);
         let described = (64 + u64::from(entry.descriptors) * 32).next_multiple_of(SECTOR);
@@ -201,7 +201,7 @@ impl Source for Replayed {
             return Ok(0);
         }
         let read = read_full_at(&*self.file, offset, buffer)?;
-        // Where the file is to grow it has zeros.
+        // Where the replay makes the file longer, it has zeros.
         buffer[read..].fill(0);
         let end = offset + count as u64;
         for (number, sector) in self.sectors.range(offset / SECTOR..end.div_ceil(SECTOR)) {

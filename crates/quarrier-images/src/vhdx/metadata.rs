@@ -1,4 +1,4 @@
-//! The metadata of a VHDX image's disk.
+//! The metadata of a VHDX disk.
 
 use quarrier_core::Result;
 use quarrier_core::source::Source;
@@ -9,7 +9,7 @@ use crate::fault::{damaged, refused, structure};
 
 const TABLE_BYTES: u64 = 64 * KIB;
 const ITEMS_MAX: usize = 2047;
-/// As the specification has it.
+/// The maximum by the specification.
 const LENGTH_MAX: u64 = 64 << 40;
 const LOCATOR_BYTES_MAX: u64 = MIB;
 
@@ -38,9 +38,9 @@ pub(super) struct Metadata {
     pub(super) sector_bytes: u64,
     pub(super) length: u64,
     pub(super) has_parent: bool,
-    /// Where the parent may be, the likeliest first.
+    /// Possible locations of the parent, the most likely first.
     pub(super) parent_names: Vec<String>,
-    /// The identifiers of the parent's contents, without braces, in lower case.
+    /// The identifiers of the parent's contents (data write GUIDs), without braces, in lower case.
     pub(super) parent_ids: Vec<String>,
 }
 
@@ -93,7 +93,7 @@ impl Metadata {
         Ok(found)
     }
 
-    /// Reads the parent from the locator.
+    /// Reads the parent locator.
     fn add_parent(&mut self, locator: &[u8]) {
         let text = |at: u32, bytes: u16| {
             let at = at as usize;

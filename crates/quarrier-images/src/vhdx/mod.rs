@@ -1,4 +1,4 @@
-//! VHDX: the disks of Hyper-V. All numbers are little-endian.
+//! VHDX: Hyper-V disks. All numbers are little-endian.
 //!
 //! ```text
 //!  two headers ─→ log, replayed in memory where it is dirty
@@ -40,19 +40,19 @@ const METADATA: [u8; 16] = [
     0x06, 0xA2, 0x7C, 0x8B, 0x90, 0x47, 0x9A, 0x4B, 0xB8, 0xFE, 0x57, 0x5F, 0x05, 0x0F, 0x88, 0x6E,
 ];
 
-/// States of a block, in the lowest three bits of its entry.
+/// Block states, in the lowest three bits of an entry.
 const IS_NOT_HERE: u64 = 0;
 const IS_STORED: u64 = 6;
 const IS_PARTLY_STORED: u64 = 7;
 
-/// Whether the CRC-32C at byte 4 is right, with zeros in its own place.
+/// Whether the CRC-32C at byte 4 is right, computed with the checksum field as zeros.
 fn is_sealed(bytes: &[u8]) -> bool {
     let mut copy = bytes.to_vec();
     copy[4..8].fill(0);
     checksum(CrcAlgorithm::Crc32Iscsi, &copy) == u64::from(u32_le(bytes, 4))
 }
 
-/// The header that counts: of two copies the one written last.
+/// The current header: the more recent of two copies.
 struct Header {
     sequence: u64,
     data_write_id: [u8; 16],
@@ -84,14 +84,14 @@ fn id_at(bytes: &[u8], at: usize) -> [u8; 16] {
     bytes.get(at..).and_then(|bytes| bytes.first_chunk()).copied().unwrap_or_default()
 }
 
-/// The place of a region.
+/// The location of a region.
 #[derive(Debug, Clone, Copy)]
 struct Region {
     at: u64,
     bytes: u64,
 }
 
-/// The regions of the table and of the metadata.
+/// The regions of the block allocation table and of the metadata.
 fn regions(file: &dyn Source) -> Result<(Region, Region)> {
     let copy = |at: u64| {
         let bytes = structure(file, at, REGION_BYTES, "a table of regions").ok()?;
@@ -121,7 +121,7 @@ fn regions(file: &dyn Source) -> Result<(Region, Region)> {
     Ok((table.ok_or_else(missing)?, metadata.ok_or_else(missing)?))
 }
 
-/// Opens an image, with those that it changes.
+/// Opens an image and its chain of parents.
 pub(crate) fn open(file: &Arc<dyn Source>, around: &Around<'_>) -> Result<Disk<Vhdx>> {
     let header = Header::read(&**file)?;
     let file: Arc<dyn Source> = match header.log_id {
@@ -156,7 +156,7 @@ pub(crate) fn open(file: &Arc<dyn Source>, around: &Around<'_>) -> Result<Disk<V
     Ok(Disk::stored(file.name(), metadata.length, layout, vec![Arc::clone(&file)]).over(parent))
 }
 
-/// The disk that this one changes, which must not have been written to since.
+/// Opens the parent, and checks that it was not modified since.
 fn parent(
     file: &Arc<dyn Source>,
     metadata: &Metadata,
@@ -185,13 +185,13 @@ fn parent(
     Err(first.unwrap_or_else(|| refused(&**file, "changes another disk, and does not name it")))
 }
 
-/// The places of an image's blocks.
+/// The locations of an image's blocks.
 pub(crate) struct Vhdx {
     tables: Tables,
     table_at: u64,
     block_bytes: u64,
     sector_bytes: u64,
-    /// Blocks for each block of bits, whose entry follows theirs.
+    /// Payload blocks for each sector bitmap block, whose entry follows theirs.
     ratio: u64,
     blocks: u64,
     has_parent: bool,
@@ -202,7 +202,7 @@ impl Layout for Vhdx {
     fn run(&self, offset: u64) -> io::Result<Run> {
         let (index, within) = (offset / self.block_bytes, offset % self.block_bytes);
         let entries = self.tables.entries(self.entry_at(index), 8)?;
-        // Up to the entry of a block of bits.
+        // Up to the entry of a sector bitmap block.
         let left = (self.ratio - index % self.ratio).min(self.blocks - index) as usize;
         let mut entries = entries.chunks_exact(8).take(left).map(|entry| u64_le(entry, 0));
         let first = entries.next().unwrap_or(0);
@@ -225,7 +225,7 @@ impl Layout for Vhdx {
         let mut next = first & !0xF_FFF8;
         let more = entries.take_while(|&entry| {
             next = next.wrapping_add(step);
-            // Zeros of any state are one.
+            // Blocks of zeros are contiguous whatever their state.
             entry & !0xF_FFF8 == next || place == Place::Zeros && (1..=3).contains(&(entry & 7))
         });
         Ok(Run { bytes: (1 + more.count() as u64) * self.block_bytes - within, place })
@@ -237,7 +237,7 @@ impl Vhdx {
         self.table_at + (index + index / self.ratio) * 8
     }
 
-    /// The run of sectors that are stored, or of those that are the parent's, in a block at `at`.
+    /// The run of sectors that are stored, or that belong to the parent, in a block at `at`.
     fn partly(&self, index: u64, at: u64, within: u64) -> io::Result<Run> {
         let chunk = index / self.ratio;
         let bits_entry = self.table_at + (chunk * (self.ratio + 1) + self.ratio) * 8;

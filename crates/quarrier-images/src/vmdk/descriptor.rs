@@ -1,4 +1,4 @@
-//! The text that describes a disk.
+//! The text descriptor of a disk.
 
 use quarrier_core::Result;
 use quarrier_core::source::Source;
@@ -24,13 +24,13 @@ pub(super) struct Extent {
     pub(super) sectors: u64,
     pub(super) storage: Storage,
     pub(super) name: Option<String>,
-    /// Where it begins in its file, in sectors.
+    /// Its start in the file, in sectors.
     pub(super) offset: u64,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Descriptor {
-    /// Changed whenever the disk was opened to be written.
+    /// The CID, which changes whenever the disk is opened for writing.
     pub(super) id: u32,
     pub(super) parent_id: Option<u32>,
     pub(super) parent_name: Option<String>,
@@ -39,13 +39,13 @@ pub(super) struct Descriptor {
 
 impl Descriptor {
     /// # Errors
-    /// If it is no descriptor, or of a disk that is not read.
+    /// If it is not a descriptor, or of an unsupported disk.
     pub(super) fn read(file: &dyn Source, at: u64, bytes: u64) -> Result<Descriptor> {
         if bytes > DESCRIPTOR_BYTES_MAX {
             return Err(damaged(file, at, "the descriptor is longer than any"));
         }
         let text = structure(file, at, bytes, "the descriptor")?;
-        // Inside an image zeros follow.
+        // Inside an image, the text is padded with zeros.
         let end = text.iter().position(|&byte| byte == 0).unwrap_or(text.len());
         let text = String::from_utf8_lossy(&text[..end]);
         Descriptor::parse(&text).map_err(|reason| refused(file, reason))
@@ -91,7 +91,7 @@ fn id(text: &str) -> u32 {
     u32::from_str_radix(text, 16).unwrap_or(NO_PARENT)
 }
 
-/// `RW 4192256 SPARSE "disk-s001.vmdk" 0`, or `None` for a line of another kind.
+/// Parses a line such as `RW 4192256 SPARSE "disk-s001.vmdk" 0`; `None` for other lines.
 fn extent(line: &str) -> std::result::Result<Option<Extent>, String> {
     let mut words = line.splitn(4, char::is_whitespace);
     if !matches!(words.next(), Some("RW" | "RDONLY" | "NOACCESS")) {
@@ -112,7 +112,7 @@ fn extent(line: &str) -> std::result::Result<Option<Extent>, String> {
         Some((name, offset)) => (Some(name.to_string()), offset.trim()),
         None => (None, ""),
     };
-    // Some writers append more after the offset.
+    // Some writers append more fields after the offset.
     let offset = offset.split_whitespace().next().and_then(|word| word.parse().ok()).unwrap_or(0);
     Ok(Some(Extent { sectors, storage, name, offset }))
 }

@@ -1,4 +1,4 @@
-//! VMDK: the disks of VMware, in one file or many.
+//! VMDK: VMware disks, in one file or many.
 //!
 //! ```text
 //!  descriptor (a text, or inside the first extent) ─→ extents, end to end: flat │ sparse │ zeros
@@ -23,10 +23,10 @@ use descriptor::{Descriptor, Extent, Storage};
 use sparse::Sparse;
 
 const SECTOR_BYTES: u64 = 512;
-/// Extents of a disk; servers split disks every 2 GiB.
+/// Maximum extents of a disk; servers split disks every 2 GiB.
 pub(crate) const EXTENTS_MAX: usize = 40_000;
 
-/// Opens an image by its descriptor or its only file, with the others that it has.
+/// Opens an image by its descriptor or its single file, with its other files.
 pub(crate) fn open(file: &Arc<dyn Source>, around: &Around<'_>) -> Result<Disk<Vmdk>> {
     let mut head = [0; 4];
     let read = read_full_at(&**file, 0, &mut head)
@@ -50,7 +50,7 @@ pub(crate) fn open(file: &Arc<dyn Source>, around: &Around<'_>) -> Result<Disk<V
     Ok(disk)
 }
 
-/// A disk of one sparse file, which has its descriptor inside.
+/// Opens a disk of a single sparse file, which contains its descriptor.
 fn single(
     file: &Arc<dyn Source>,
     sparse: Sparse,
@@ -66,7 +66,7 @@ fn single(
     finish(file, length, vec![part], vec![Arc::clone(file)], descriptor, around)
 }
 
-/// A disk of the extents of a descriptor.
+/// Opens a disk that consists of the extents of a descriptor.
 fn joined(
     file: &Arc<dyn Source>,
     descriptor: &Descriptor,
@@ -90,7 +90,7 @@ fn joined(
     finish(file, start, parts, files, descriptor, around)
 }
 
-/// Opens the file of an extent, unless it was opened for one before.
+/// Opens the file of an extent, unless another extent already did.
 fn content(
     file: &Arc<dyn Source>,
     extent: &Extent,
@@ -149,7 +149,7 @@ fn finish(
     Ok(disk.over(parent))
 }
 
-/// The disk that this one changes, which must not have been written to since.
+/// Opens the parent, and checks that it was not modified since.
 fn parent(
     file: &Arc<dyn Source>,
     id: u32,
@@ -173,7 +173,7 @@ fn parent(
     around.disk(&**file, parent)
 }
 
-/// The descriptor of an image, where it has one.
+/// The descriptor of an image, if it has one.
 fn descriptor_of(file: &Arc<dyn Source>) -> Result<Option<Descriptor>> {
     let mut head = [0; 4];
     match read_full_at(&**file, 0, &mut head).map(|read| &head[..read]) {
@@ -183,9 +183,9 @@ fn descriptor_of(file: &Arc<dyn Source>) -> Result<Option<Descriptor>> {
     }
 }
 
-/// The places of an image's extents.
+/// The locations of an image's extents.
 pub(crate) struct Vmdk {
-    /// End to end, from 0 on.
+    /// End to end, starting at 0.
     parts: Vec<Part>,
 }
 
@@ -224,7 +224,7 @@ impl Layout for Vmdk {
         };
         run.bytes = run.bytes.min(left);
         if let Place::Packed { key, start, .. } = &mut run.place {
-            // Places of grains in the disk are unique, and those in their files are not.
+            // Key by the offset on the disk: offsets in the extent files are not unique.
             *start += part.start;
             *key = *start;
         }

@@ -1,4 +1,4 @@
-//! A sparse extent: a directory of tables of grains, which may be packed.
+//! A sparse extent: a grain directory, grain tables, and grains, which may be compressed.
 
 use std::io;
 use std::sync::{Arc, Mutex};
@@ -18,7 +18,7 @@ use crate::unpack::Unpacker;
 const HEADER_BYTES: u64 = 512;
 /// The footer and the end marker after it.
 const FOOTER_BYTES: u64 = 1024;
-/// The directory is in the footer, because it was written last.
+/// The directory offset if it is in the footer: stream-optimized images write it last.
 const AT_END: u64 = u64::MAX;
 const ZEROED_GRAINS: u32 = 1 << 2;
 const IS_PACKED: u32 = 1 << 16;
@@ -26,10 +26,10 @@ const HAS_MARKERS: u32 = 1 << 17;
 const GRAIN_BYTES_MAX: u64 = 64 << 20;
 const MARKER_BYTES: usize = 12;
 
-/// The places of an extent's grains.
+/// The locations of an extent's grains.
 pub(super) struct Sparse {
     file: Arc<dyn Source>,
-    /// The number of its file in the disk.
+    /// The index of its file in the disk.
     index: usize,
     tables: Tables,
     pub(super) length: u64,
@@ -39,11 +39,11 @@ pub(super) struct Sparse {
     has_zeroed: bool,
     pub(super) is_packed: bool,
     has_markers: bool,
-    /// One for each thread that ever unpacked at the same time.
+    /// At most one per concurrent reader.
     unpackers: Mutex<Vec<Unpacker>>,
 }
 
-/// The header of an extent; sizes in sectors.
+/// The header of an extent; sizes are in sectors.
 struct Header {
     capacity: u64,
     grain: u64,
@@ -83,8 +83,7 @@ impl Header {
     }
 }
 
-/// Opens the extent in `file`, which is the disk's file `index`, and the descriptor inside, if it has
-/// one.
+/// Opens the extent in `file`, which is the disk's file `index`, and the embedded descriptor, if any.
 pub(super) fn open(file: &Arc<dyn Source>, index: usize) -> Result<(Sparse, Option<Descriptor>)> {
     let bytes = structure(&**file, 0, HEADER_BYTES, "the header of an extent")?;
     let is_sparse = bytes.starts_with(b"KDMV") || bytes.starts_with(b"COWD");
@@ -204,7 +203,7 @@ impl Sparse {
         Ok(Run { bytes: (1 + more.count() as u64) * self.grain_bytes - within, place })
     }
 
-    /// Unpacks the grain that begins at `offset` of the extent.
+    /// Decompresses the grain that begins at `offset` of the extent.
     pub(super) fn unpack(&self, offset: u64, block: &mut [u8]) -> io::Result<()> {
         let covered = self.grain_bytes * self.grains_each;
         let directory = self.tables.entries(self.directory_at + offset / covered * 4, 4)?;
@@ -217,15 +216,15 @@ impl Sparse {
         };
         let packed = self.packed(at, offset).map_err(wrong)?;
         let mut unpacker = lock(&self.unpackers).pop().unwrap_or_default();
-        // The last grain may be whole though the disk ends in it.
+        // The last grain may be complete although the disk ends in it.
         let done = unpacker.zlib_up_to(&packed, block, self.grain_bytes as usize);
         lock(&self.unpackers).push(unpacker);
         done.map_err(|error| wrong(error.to_string()))
     }
 
-    /// The bytes of the packed grain at `at` of the file: after a marker, or with an unknown length.
+    /// Reads the compressed grain at `at` of the file: after a marker with its length, or without one.
     fn packed(&self, at: u64, offset: u64) -> std::result::Result<Vec<u8>, String> {
-        // The fastest level of deflate adds an eighth to incompressible data.
+        // The fastest level of deflate expands incompressible data by an eighth.
         let most = self.grain_bytes + (self.grain_bytes >> 3) + 1024;
         let read = |at: u64, bytes: u64| {
             let bytes = bytes.min(self.file.length().saturating_sub(at));

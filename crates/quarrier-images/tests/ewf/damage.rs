@@ -1,4 +1,4 @@
-//! Damage is an error where it is, and never wrong bytes.
+//! Damage is an error at its location, and never wrong bytes.
 
 use proptest::prelude::*;
 use quarrier_core::source::{Source, read_full_at};
@@ -15,7 +15,7 @@ fn position(segment: &[u8], word: &[u8]) -> usize {
     segment.windows(word.len()).position(|bytes| bytes == word).unwrap()
 }
 
-/// The chunks, read one by one: `None` for unreadable ones.
+/// Reads chunks one by one: `None` for unreadable ones.
 fn chunks_of(image: &dyn Source, chunk_bytes: usize) -> Vec<Option<Vec<u8>>> {
     (0..image.length() as usize)
         .step_by(chunk_bytes)
@@ -52,7 +52,7 @@ fn the_copy_of_a_table_stands_in_for_it() {
     let media = media(512 * 800);
     let shape = Shape::default();
     let segments = shape.write(&media);
-    // The entries, then the header: how many there are is not known then.
+    // Damage to the entries, then to the header, which leaves the number of chunks unknown.
     for inside in [24 + 3, 1] {
         let mut segments = segments.clone();
         for segment in &mut segments {
@@ -152,8 +152,7 @@ fn a_hash_that_does_not_hold_is_told_and_a_damaged_one_too() {
 }
 
 proptest! {
-    /// Checksums are 32 bits per structure: whatever remains readable after a few changed bytes is
-    /// right.
+    /// Each structure has a 32-bit checksum: bytes that remain readable after a few changes are right.
     #[test]
     fn changed_bytes_are_noticed_or_do_not_matter(
         changes in prop::collection::vec((any::<prop::sample::Index>(), 1u8..), 1..4),

@@ -129,7 +129,7 @@ fn stored_hashes_hold_and_are_told() {
 
 #[test]
 fn a_last_chunk_as_long_as_the_others_is_read() {
-    // Four sectors and a half; the volume says so, the chunk has more.
+    // Four and a half sectors; the volume section counts four, the chunk has more.
     let media = media(512 * 40);
     for stored_every in [0, 1] {
         let shape = Shape { stored_every, chunks_a_table: 99, ..Shape::default() };

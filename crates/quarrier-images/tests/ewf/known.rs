@@ -1,5 +1,5 @@
-//! Real images with known answers. They are no part of the tree; where they are not there, the
-//! tests are skipped.
+//! Real images with known answers. They are not in the repository; tests are skipped if they are
+//! missing.
 
 use std::path::{Path, PathBuf};
 
@@ -28,7 +28,7 @@ fn md5_of(source: &dyn Source) -> String {
 fn images_of_other_tools_have_the_bytes_that_are_known() {
     for (name, segments, length, md5) in [
         ("ewf/nps-2010-emails.E01", 1, 10_485_760, "2f5ec5894f7fe3cea93bd29e7cf1eb50"),
-        // An image of a file: its last sector is not full, and not counted by the volume section.
+        // An image of a file: its last sector is partial, and the volume section does not count it.
         ("ewf/email_test.E01", 4, 6911 * 512 + 458, "b817ed2590eeeb39f42445088d369f6c"),
         ("containers/ext2.E01", 1, 4_194_304, "196066add11fb71c4c49cf1bb50d6d24"),
         ("containers/ext2.split.E01", 2, 4_194_304, "196066add11fb71c4c49cf1bb50d6d24"),

@@ -1,4 +1,4 @@
-//! Images made by code, broken in every way, and images with known answers.
+//! Images made by code, damaged in every way, and images with known answers.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
 #![allow(clippy::disallowed_methods, reason = "a test without its threads has failed")]

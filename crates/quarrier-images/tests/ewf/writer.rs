@@ -1,4 +1,4 @@
-//! A small writer of EWF images.
+//! A minimal writer of EWF images.
 
 use std::io::Write;
 
@@ -9,12 +9,12 @@ use quarrier_core::source::{Memory, Source};
 use quarrier_images::ewf::{EwfSource, Result};
 use sha1::Sha1;
 
-/// How an image is to be written.
+/// The form in which to write an image.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Shape {
     pub(crate) sectors_each: u32,
     pub(crate) sector_bytes: u32,
-    /// Every how many chunks is stored and not compressed; 0 for none.
+    /// Every n-th chunk is stored uncompressed; 0 for none.
     pub(crate) stored_every: u64,
     pub(crate) chunks_a_table: usize,
     pub(crate) tables_a_segment: usize,
@@ -122,7 +122,7 @@ impl Shape {
     }
 }
 
-/// `bytes` and their checksum.
+/// Appends a checksum to `bytes`.
 pub(crate) fn sealed(mut bytes: Vec<u8>) -> Vec<u8> {
     let sum = simd_adler32::adler32(&bytes.as_slice());
     bytes.extend(sum.to_le_bytes());
@@ -156,7 +156,7 @@ pub(crate) fn header(kind: &str, next: u64, size: u64) -> Vec<u8> {
     sealed(bytes)
 }
 
-/// The image that `segments` are.
+/// Opens an image of these segments.
 pub(crate) fn open(segments: Vec<Vec<u8>>) -> Result<EwfSource> {
     let sources = segments.into_iter().enumerate().map(|(index, segment)| {
         Box::new(Memory::new(format!("image.E{:02}", index + 1), segment)) as Box<dyn Source>
@@ -164,7 +164,7 @@ pub(crate) fn open(segments: Vec<Vec<u8>>) -> Result<EwfSource> {
     EwfSource::from_segments("image.E01", sources.collect())
 }
 
-/// Bytes, some compressible and some not.
+/// A mix of compressible and incompressible bytes.
 pub(crate) fn media(length: usize) -> Vec<u8> {
     let mut state = 0x9E37_79B9_7F4A_7C15u64;
     let byte = |at: usize| {

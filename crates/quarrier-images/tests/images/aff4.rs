@@ -1,5 +1,5 @@
-//! AFF4 images, written by a reading of the standard that shares nothing with the reader's, against the bytes
-//! that they hold; and, where they are here, the reference images of those who made the format.
+//! AFF4 images, written by an independent implementation of the standard and compared with their
+//! contents, and the reference images of the format's authors if present.
 
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -20,21 +20,21 @@ const IMAGE: &str = "aff4://00000000-0000-4000-8000-000000000002";
 const MAP: &str = "aff4://00000000-0000-4000-8000-000000000003";
 const STREAM: &str = "aff4://00000000-0000-4000-8000-000000000004";
 
-/// How a container is written.
+/// The form of a container.
 #[derive(Debug, Clone)]
 struct Shape {
     chunk: usize,
     chunks_in_segment: usize,
     packing: &'static str,
-    /// Whether sizes and places of members are 64 bits wide.
+    /// Whether sizes and offsets of members are 64-bit (ZIP64).
     is_wide: bool,
-    /// Whether names are relative to the volume, and the streams in it.
+    /// Whether names are relative to the volume, and those of streams too.
     is_relative: bool,
     /// Whether maps, indexes and the description are deflated by ZIP.
     is_deflated: bool,
-    /// Whether the entries of the map are in any order.
+    /// Whether the entries of the map are unsorted.
     is_shuffled: bool,
-    /// What gaps of the map are.
+    /// The stream for gaps of the map.
     gaps: &'static str,
 }
 
@@ -90,7 +90,7 @@ impl Zip {
             header
         };
         let sizes = [packed.len() as u32, bytes.len() as u32];
-        // What follows the name differs from the directory's.
+        // After the name, the local header may differ from the directory.
         self.file.extend(b"PK\x03\x04");
         self.file.extend(common(sizes));
         self.file.extend([5, 0]);
@@ -150,7 +150,8 @@ fn deflated(bytes: &[u8]) -> Vec<u8> {
     encoder.finish().unwrap()
 }
 
-/// A chunk as a writer stores it: packed, unless that makes it no smaller. The last one may be short.
+/// A chunk as writers store it: compressed unless that does not make it smaller. The last one may be
+/// short.
 fn packed(chunk: &[u8], shape: &Shape) -> Vec<u8> {
     let smaller = match shape.packing {
         name if name.contains("rfc1950") => {
@@ -162,7 +163,7 @@ fn packed(chunk: &[u8], shape: &Shape) -> Vec<u8> {
         name if name.contains("rfc1951") => deflated(chunk),
         name if name.contains("snappy") => snap::raw::Encoder::new().compress_vec(chunk).unwrap(),
         name if name.contains("github.com/lz4") => lz4_flex::block::compress(chunk),
-        // As pyaff4 does.
+        // As in pyaff4.
         name if name.contains("lz4") => lz4_flex::block::compress_prepend_size(chunk),
         _ => vec![0; shape.chunk],
     };
@@ -174,10 +175,10 @@ fn packed(chunk: &[u8], shape: &Shape) -> Vec<u8> {
     stored
 }
 
-/// Bytes of the disk: where they begin, how many, where in the stream, and in which.
+/// A map entry: offset on the disk, length, offset in the stream, stream number.
 type Entry = (u64, u64, u64, u32);
 
-/// A container of a map and a stream; `names` are those of the map's streams.
+/// A container with a map and a stream; `names` are the stream names of the map.
 fn written(
     shape: &Shape,
     length: u64,
@@ -257,13 +258,13 @@ fn written(
     zip.finish(&format!("{VOLUME}\0"))
 }
 
-/// A disk of blocks, and the container of it as an imager makes it: zeros and bytes that repeat are names of
-/// streams, what is left lies in the stream in an order that is not the disk's.
+/// An image of the blocks of `disk`, as imagers write it: zeros and repeated bytes are symbolic
+/// streams, and the other blocks are in the stream in an order different from the disk's.
 fn imaged(disk: &[u8], block: usize, shape: &Shape) -> Vec<u8> {
     let names = [STREAM, "Zero", "SymbolicStreamFF", "SymbolicStream61"];
     let (mut stream, mut entries) = (Vec::new(), Vec::new());
     let blocks: Vec<(usize, &[u8])> = disk.chunks(block).enumerate().collect();
-    // Every other pair of blocks is written later than the next one.
+    // Of every four blocks, the last two are written first.
     let order = blocks
         .chunks(4)
         .flat_map(|four| [&four[four.len() / 2..], &four[..four.len() / 2]].concat());
@@ -302,7 +303,7 @@ fn refusal(file: Vec<u8>) -> String {
     }
 }
 
-/// `media`, with runs of bytes that have streams of their own.
+/// `media` with runs of bytes that have symbolic streams.
 fn disk(length: usize) -> Vec<u8> {
     let mut disk = media(length);
     let from = length / 7;
@@ -333,7 +334,7 @@ fn an_image_is_one_whatever_it_is_called_and_wherever_it_lies() {
     let (image, kind) = open_at(&lab.path("image.bin")).unwrap();
     assert_eq!(kind, Some(Kind::Aff4));
     check(&*image, &disk);
-    // Another member comes first: the comment says what it is.
+    // Another member comes first: only the comment identifies the format.
     let zip = |comment: &str| {
         let mut zip = Zip::default();
         zip.add("readme", &[b'a'; 600], false);
@@ -379,7 +380,7 @@ proptest! {
 #[test]
 fn bytes_that_were_not_read_are_unreadable_or_zeros_that_are_counted() {
     let stream = media(128 << 10);
-    // Data, unreadable, unknown, a gap, data; none of them at the border of a chunk.
+    // Data, unreadable, unknown, a gap, data; none of the borders is one of a chunk.
     let entries = vec![
         (0, 40 << 10, 0, 0),
         (40 << 10, 12 << 10, 0, 1),
@@ -397,7 +398,7 @@ fn bytes_that_were_not_read_are_unreadable_or_zeros_that_are_counted() {
     assert_eq!(image.read_at(52 << 10, &mut bytes).unwrap(), 116 << 10);
     assert!(bytes[..28 << 10].iter().all(|&byte| byte == 0));
     assert!(bytes[28 << 10..116 << 10] == stream[40 << 10..]);
-    // What lies beside bytes that are not readable is read in smaller units than these.
+    // Near unreadable bytes, reads must use smaller units than these offsets.
     assert!((40 << 10) % image.sector_bytes() == 0 && (52 << 10) % image.sector_bytes() == 0);
     let shape = Shape { gaps: "UnreadableData", ..Shape::default() };
     let (image, _) = opened(written(&shape, 1 << 40, &stream, entries.clone(), &names)).unwrap();
@@ -431,7 +432,7 @@ fn stored_hashes_are_compared_with_the_bytes() {
     assert_ne!(checks[0].stored, checks[0].computed);
 }
 
-/// A container that says only this of itself.
+/// A container with only this description.
 fn described(text: &str) -> Vec<u8> {
     let mut zip = Zip::default();
     zip.add("container.description", VOLUME.as_bytes(), false);
@@ -484,7 +485,7 @@ fn hostile_containers_are_errors() {
     let many: Vec<String> = (0..40).map(|n| format!("{STREAM}{n}")).collect();
     let many: Vec<&str> = many.iter().map(|name| name.as_str()).collect();
     assert!(!map(vec![], &many).is_empty());
-    // Sizes of no disk.
+    // Impossible sizes.
     let whole = written(&shape, 64 << 10, &stream, vec![(0, 1 << 16, 0, 0)], &names);
     let changed = |from: &str, to: &str| {
         let mut file = whole.clone();
@@ -517,10 +518,10 @@ fn hostile_containers_are_errors() {
         });
         assert!(!refusal(changed(from, &to)).is_empty(), "{to}");
     }
-    // A segment for each chunk of one byte: nothing is held for what is not there.
+    // One segment per one-byte chunk: missing segments must not take memory.
     let (image, _) = opened(changed("aff4:chunksInSegment 16", "aff4:chunksInSegment  1")).unwrap();
     assert!(image.read_at(40 << 10, &mut [0]).is_err());
-    // A directory that claims more than there is, or lies elsewhere.
+    // A directory that claims to be larger than the file, or lies elsewhere.
     let end = whole.len() - VOLUME.len() - 1 - 22;
     for (at, bytes) in [(10, 2), (12, 4), (16, 4)] {
         let mut file = whole.clone();
@@ -568,7 +569,7 @@ fn damage_of_a_chunk_is_of_that_chunk_alone() {
     }
 }
 
-/// The images that the makers of the format publish, with hashes of their own.
+/// The reference images of the format's authors, with the hashes they published.
 #[test]
 fn reference_images_have_the_bytes_that_are_known_of_them() {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/corpora/aff4");
@@ -587,7 +588,7 @@ fn reference_images_have_the_bytes_that_are_known_of_them() {
         let checks = StoredHashes::read(&file).unwrap().verify(&mut |_| true).unwrap().unwrap();
         assert!(checks.len() >= 2 && checks.iter().all(|check| check.stored == check.computed));
     }
-    // Each file of a striped image has a map of all of it.
+    // Each file of a striped image has a map of the whole disk.
     for name in ["Base-Linear_1.aff4", "Base-Linear_2.aff4"] {
         let path = format!("{folder}/{name}");
         if ["1", "2"].iter().all(|n| Path::new(&format!("{folder}/Base-Linear_{n}.aff4")).exists())
@@ -603,7 +604,7 @@ fn reference_images_have_the_bytes_that_are_known_of_them() {
 const VOLUME2: &str = "aff4://00000000-0000-4000-8000-000000000011";
 const STREAM2: &str = "aff4://00000000-0000-4000-8000-000000000014";
 
-/// A second file of an image, with a stream of its own.
+/// A second file of an image, with its own stream.
 fn second(shape: &Shape, stream: &[u8]) -> Vec<u8> {
     let mut zip = Zip::default();
     zip.add("container.description", VOLUME2.as_bytes(), false);
@@ -650,7 +651,7 @@ fn an_image_that_is_striped_over_files_is_read_from_all_of_them() {
     lab.put("image_2.aff4", &second(&shape, &streams[1]));
     let image = lab.open("image.aff4").unwrap();
     check(&*image, &disk);
-    // A file without its segments is as good as none.
+    // A file without its segments counts as missing.
     lab.put("image_2.aff4", &second(&shape, &[]));
     assert!(lab.refusal("image.aff4").contains("000000000014"));
 }

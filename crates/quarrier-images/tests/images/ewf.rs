@@ -1,4 +1,4 @@
-//! Images that `ewfacquire` writes, against the bytes that it was given.
+//! Images written by `ewfacquire`, compared with their input.
 
 use quarrier_images::Kind;
 use quarrier_images::ewf::EwfSource;
@@ -32,7 +32,7 @@ fn every_form_of_the_first_version_has_the_bytes_of_the_disk() {
         assert!(image.segments() > 1, "{form}");
         assert!(image.verify(&mut |_| true).unwrap().unwrap().holds(), "{form}");
     }
-    // Under any name.
+    // The name does not matter.
     std::fs::rename(lab.path("smart.s01"), lab.path("image.bin")).unwrap();
     let (image, kind) = open_at(&lab.path("image.bin")).unwrap();
     assert_eq!((kind, image.length()), (Some(Kind::Ewf), media.len() as u64));

@@ -1,4 +1,4 @@
-//! Indexes of compressed images that are kept: later runs read nothing but what they need, and the same
+//! Cached indexes of compressed images: later runs read only the parts they need, and get the same
 //! bytes.
 
 use std::io::{self, Write};
@@ -12,7 +12,7 @@ use quarrier_images::{Beside, Content, open};
 
 use crate::lab::{all_of, check, media, random};
 
-/// A place that keeps one index in memory.
+/// A cache for one index, in memory.
 #[derive(Default)]
 struct Keeper(Mutex<Option<Vec<u8>>>);
 
@@ -34,7 +34,7 @@ impl Beside for Keeper {
     }
 }
 
-/// Bytes that count how many of them are read.
+/// A source that counts the bytes read from it.
 struct Counted(Memory<Vec<u8>>, Arc<AtomicU64>);
 
 impl Source for Counted {
@@ -53,7 +53,7 @@ impl Source for Counted {
     }
 }
 
-/// The disk in `packed`, and how many bytes were read to open it.
+/// Opens the disk in `packed`; returns it with the number of bytes read.
 fn opened(packed: &[u8], keeper: &Keeper) -> (Arc<dyn Source>, u64) {
     let count = Arc::new(AtomicU64::new(0));
     let file = Counted(Memory::new("image", packed.to_vec()), Arc::clone(&count));
@@ -81,7 +81,7 @@ fn a_second_run_reads_little_to_open_and_gives_the_same_bytes() {
     let members: Vec<u8> = media.chunks(777_777).flat_map(|part| gzip(part, 6)).collect();
     let gzips = [0, 1, 6, 9].map(|level| gzip(&media, level));
     let padded = [&gzips[1][..], &[0; 1000]].concat();
-    // The other levels may pack all of it into one block, at whose middle nothing can begin.
+    // Other levels may compress everything into one block, in which no point can lie.
     let has_many_blocks = [true, false, false, false, true, false, true];
     let packed = gzips.into_iter().chain([members, padded, bzip2(&media)]);
     for (packed, has_many_blocks) in packed.zip(has_many_blocks) {
@@ -91,7 +91,7 @@ fn a_second_run_reads_little_to_open_and_gives_the_same_bytes() {
         check(&*disk, &media);
         assert!(keeper.kept_index().is_some());
         let (disk, read) = opened(&packed, &keeper);
-        // Its first and last bytes say whether there is an image inside.
+        // Detection probes the first and last decompressed bytes.
         let is_little = read < packed.len() as u64 * 3 / 4;
         assert!(is_little || !has_many_blocks, "{read} of {}", packed.len());
         check(&*disk, &media);

@@ -41,7 +41,7 @@ impl Lab {
         open_at(&self.path(name)).map(|(source, _)| source)
     }
 
-    /// Why an image cannot be opened.
+    /// The error message of an image that cannot be opened.
     pub(crate) fn refusal(&self, name: &str) -> String {
         match self.open(name) {
             Ok(_) => panic!("{name} was opened"),
@@ -63,7 +63,7 @@ pub(crate) fn open_at(path: &Path) -> quarrier_core::Result<(Arc<dyn Source>, Op
     }
 }
 
-/// The next number of a sequence.
+/// The next number of a pseudo-random sequence.
 pub(crate) fn random(state: &mut u64) -> u64 {
     *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
     *state >> 33
@@ -80,7 +80,7 @@ pub(crate) fn media(length: usize) -> Vec<u8> {
             _ => {}
         }
     }
-    // A megabyte of nothing, and one byte in the middle of nothing.
+    // 3 MiB of zeros, and one byte in the middle of them.
     let (from, to) = (length / 3, length / 3 + (3 << 20));
     if to < length {
         media[from..to].fill(0);
@@ -95,7 +95,7 @@ pub(crate) fn all_of(source: &dyn Source) -> Vec<u8> {
     bytes
 }
 
-/// Checks that the image has these bytes: read as a whole, in parts, by many threads, and by windows;
+/// Checks that the image has these bytes, read as a whole, in parts, by many threads, and by windows,
 /// and that its holes are zero.
 pub(crate) fn check(source: &dyn Source, expected: &[u8]) {
     let name = source.name();

@@ -1,4 +1,4 @@
-//! Images of every format, written by tools and by code, against the bytes that they hold.
+//! Images of every format, written by tools and by code, compared with their contents.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
 #![allow(clippy::disallowed_methods, reason = "a test without its threads has failed")]

@@ -1,4 +1,4 @@
-//! Compressed disks, against the bytes that were compressed.
+//! Compressed disks, compared with the original bytes.
 
 use std::io::Write;
 
@@ -14,7 +14,7 @@ fn gzip(bytes: &[u8]) -> Vec<u8> {
     encoder.finish().unwrap()
 }
 
-/// A lab with a disk as `raw`, and whether its tools are here.
+/// A lab with a disk as `raw`; `None` if a tool is missing.
 fn lab(length: usize, tools: &[&str]) -> Option<(Lab, Vec<u8>)> {
     let lab = Lab::new();
     if let Some(tool) = tools.iter().find(|tool| !lab.runs(tool, "--version")) {
@@ -86,7 +86,7 @@ fn what_the_tools_pack_is_read_anywhere() {
         eprintln!("{command}");
         check(&*image, &media);
     }
-    // Concatenated streams are one.
+    // Concatenated streams count as one.
     for name in ["raw.xz", "raw.bz2", "raw.zst", "raw.gz"] {
         let packed = lab.read(name);
         lab.put(name, &[&packed[..], &packed].concat());

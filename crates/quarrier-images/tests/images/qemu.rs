@@ -1,4 +1,4 @@
-//! Images that `qemu-img` writes, against the raw bytes that it was given or that it reads from them.
+//! Images written by `qemu-img`, compared with the raw bytes it was given or reads from them.
 
 use quarrier_images::Kind;
 
@@ -54,7 +54,7 @@ fn every_container_has_the_bytes_of_the_disk() {
         assert!(lab.runs("qemu-img", &form), "{form}");
         let (image, found) = open_at(&lab.path("image")).unwrap();
         assert_eq!(found, Some(kind), "{form}");
-        // Some round a disk up.
+        // Some formats round the size up.
         let mut media = media.clone();
         media.resize(image.length() as usize, 0);
         assert!(media.len() < (9 << 20) + (2 << 20), "{form}");
@@ -90,7 +90,7 @@ fn chains_of_disks_that_change_others_have_the_bytes_of_all() {
         let expected = expected(&lab, format, "top");
         assert!(expected != media);
         check(&*lab.open("top").unwrap(), &expected);
-        // The disk in the middle is gone.
+        // Remove the disk in the middle of the chain.
         std::fs::remove_file(lab.path("middle")).unwrap();
         let refusal = lab.refusal("top");
         assert!(refusal.contains("'middle'") && refusal.contains("top"), "{refusal}");
@@ -103,7 +103,7 @@ fn a_disk_over_a_shorter_or_raw_one_has_zeros_behind_it() {
     assert!(lab.runs("qemu-img", "create|-f|qcow2|-b|raw|-F|raw|top|3M"));
     media.resize(3 << 20, 0);
     check(&*lab.open("top").unwrap(), &media);
-    // A raw disk that looks like an image is not taken as one.
+    // A raw disk that looks like an image is not probed.
     assert!(lab.runs("qemu-img", "create|-f|qcow2|other|64k"));
     let mut inner = lab.read("other");
     inner.resize(inner.len().next_multiple_of(512), 0);

@@ -1,5 +1,5 @@
-//! Images that a few lines write, of kinds that no tool here writes: disks that change others, logs that
-//! were not replayed.
+//! Images built by hand, of kinds that no available tool writes: differencing disks, and logs that were
+//! not replayed.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use crate::lab::{Lab, check, media, open_at, skip};
 const KIB: usize = 1 << 10;
 const MIB: usize = 1 << 20;
 
-/// The disk `base` where a sector of `top` is `None`, and else that sector.
+/// The disk `base`, with the sectors that `top` replaces.
 fn changed(base: &[u8], top: &dyn Fn(usize) -> Option<u8>) -> Vec<u8> {
     let sector = |(number, sector): (usize, &[u8])| match top(number) {
         Some(byte) => vec![byte; sector.len()],
@@ -17,7 +17,7 @@ fn changed(base: &[u8], top: &dyn Fn(usize) -> Option<u8>) -> Vec<u8> {
     base.chunks(512).enumerate().flat_map(sector).collect()
 }
 
-/// Every third sector of the first and the last block is changed, and all of the second.
+/// Replaces every third sector of the first and last block, and the whole second block.
 fn top(number: usize) -> Option<u8> {
     match number / 4096 {
         0 | 2 if number % 3 == 1 => Some(number as u8),
@@ -40,7 +40,7 @@ fn seal_vhd(bytes: &mut [u8], at: usize) {
     put_be(bytes, at, u64::from(!sum), 4);
 }
 
-/// A footer of VHD: 2 for a fixed disk, 4 for one that changes another.
+/// A VHD footer: type 2 for a fixed disk, 4 for a differencing disk.
 fn vhd_footer(length: usize, kind: u64, id: u8) -> Vec<u8> {
     let mut footer = vec![0; 512];
     footer[..16].copy_from_slice(b"conectix\0\0\0\x02\0\x01\0\0");
@@ -52,7 +52,7 @@ fn vhd_footer(length: usize, kind: u64, id: u8) -> Vec<u8> {
     footer
 }
 
-/// A VHD of blocks of 2 MiB that changes the disk `id`, called `parent` with a path of Windows.
+/// A VHD with 2 MiB blocks, whose parent is the disk `id` called `parent` with a Windows path.
 fn vhd_over(length: usize, id: u8) -> Vec<u8> {
     let footer = vhd_footer(length, 4, 9);
     let mut header = vec![0; 1024];
@@ -144,7 +144,7 @@ const LENGTH: [u8; 16] = *b"\x24\x42\xA5\x2F\x1B\xCD\x76\x48\xB2\x11\x5D\xBE\xD8
 const SECTOR: [u8; 16] = *b"\x1D\xBF\x41\x81\x6F\xA9\x09\x47\xBA\x47\xF2\x33\xA8\xFA\xAB\x5F";
 const PARENT: [u8; 16] = *b"\x2D\x5F\xD3\xA8\x0B\xB3\x4D\x45\xAB\xF7\xD3\xD8\x48\x34\xAB\x0C";
 
-/// CRC-32C, as plain as it is defined.
+/// CRC-32C, bit by bit.
 fn seal_vhdx(bytes: &mut [u8]) {
     bytes[4..8].fill(0);
     let mut sum = !0u32;
@@ -157,7 +157,7 @@ fn seal_vhdx(bytes: &mut [u8]) {
     put_le(bytes, 4, u64::from(!sum), 4);
 }
 
-/// A header of VHDX at 64 KiB; with a log that is to be replayed where `log_id` is not 0.
+/// A VHDX header at 64 KiB, with a log to replay if `log_id` is not 0.
 fn vhdx_header(file: &mut [u8], data_id: u8, log_id: u8) {
     let header = &mut file[64 * KIB..68 * KIB];
     header[..4].copy_from_slice(b"head");
@@ -169,7 +169,7 @@ fn vhdx_header(file: &mut [u8], data_id: u8, log_id: u8) {
     seal_vhdx(header);
 }
 
-/// The locator of a parent: strings in UTF-16 after a list of their places.
+/// A parent locator: UTF-16 strings after a table of their offsets.
 fn locator(entries: &[(&str, &str)]) -> Vec<u8> {
     let mut list = vec![0; 20 + entries.len() * 12];
     put_le(&mut list, 18, entries.len() as u64, 2);
@@ -185,7 +185,7 @@ fn locator(entries: &[(&str, &str)]) -> Vec<u8> {
     list
 }
 
-/// A VHDX of `length` bytes with blocks of 2 MiB, whose `table` is at 3 MiB.
+/// A VHDX of `length` bytes with 2 MiB blocks; `table` is at 3 MiB.
 fn vhdx(length: usize, parent: &[u8], table: &[u64]) -> Vec<u8> {
     let mut file = vec![0; 4 * MIB];
     file[..8].copy_from_slice(b"vhdxfile");
@@ -240,7 +240,7 @@ fn a_vhdx_that_changes_another_has_its_sectors_and_those_of_the_other() {
             ("relative_path", r"..\old\parent"),
             ("parent_linkage", id),
         ]);
-        // Blocks that are partly, wholly and partly stored, and after 2,048 entries the bitmaps of all.
+        // Blocks that are partly, fully and partly present, and after 2,048 entries the sector bitmaps.
         let mut table = vec![5 << 20 | 7, stored(7), 9 << 20 | 7];
         table.resize(2049, 0);
         table[2048] = stored(4);
@@ -260,7 +260,7 @@ fn a_vhdx_that_changes_another_has_its_sectors_and_those_of_the_other() {
     assert!(lab.refusal("top").contains(r"'..\old\parent'"), "{}", lab.refusal("top"));
 }
 
-/// An entry of a log: sectors of 4 KiB to be written at places.
+/// A log entry that writes 4 KiB sectors at the given offsets.
 fn log_entry(sequence: u64, tail: u64, file_bytes: usize, sectors: &[(u64, &[u8])]) -> Vec<u8> {
     let mut entry = vec![0; 4 * KIB * (1 + sectors.len())];
     entry[..4].copy_from_slice(b"loge");
@@ -295,7 +295,7 @@ fn the_log_of_a_vhdx_is_replayed_in_memory() {
     let base = media(5 * MIB);
     let table = [stored(4), stored(6), stored(8)];
     let whole = vhdx(base.len(), &[], &table);
-    // The table in the file is not the last one.
+    // The table in the file is outdated.
     let mut file = vhdx(base.len(), &[], &[stored(4), 0, 0]);
     file.extend(&base);
     file.resize(10 * MIB, 0);
@@ -315,7 +315,7 @@ fn the_log_of_a_vhdx_is_replayed_in_memory() {
     let before = lab.read("image");
     check(&*lab.open("image").unwrap(), &base);
     assert!(lab.read("image") == before, "evidence was written to");
-    // Without a whole entry nothing can be replayed.
+    // Without a complete entry the log cannot be replayed.
     file[log + 100] ^= 1;
     file[log + first.len() + 100] ^= 1;
     lab.put("image", &file);
@@ -367,12 +367,12 @@ fn known_images_have_the_same_bytes_in_every_container() {
     for name in ["ext2.E01", "ext2.split.E01", "ext2.qcow2", "ext2.vmdk"] {
         check(&*open(name), &raw);
     }
-    // A disk of whole cylinders.
+    // VHD sizes are rounded to whole cylinders.
     let vhd = crate::lab::all_of(&*open("ext2.vhd"));
     assert!(vhd[..raw.len().min(vhd.len())] == raw[..raw.len().min(vhd.len())]);
 }
 
-/// A DMG of chunks of up to 64 KiB, each packed in another way, in two tables.
+/// A DMG of chunks of up to 64 KiB, each with another compression, in two tables.
 fn dmg(disk: &[u8], lzma: &dyn Fn(&[u8]) -> Option<Vec<u8>>) -> Vec<u8> {
     use std::io::Write;
     let (mut file, mut tables) = (Vec::new(), vec![Vec::new(), Vec::new()]);
@@ -487,7 +487,8 @@ fn a_dmg_has_the_bytes_of_its_chunks_however_they_are_packed() {
     assert!(lab.refusal("image").contains("damaged"), "{}", lab.refusal("image"));
 }
 
-/// An Ex01 of chunks of 32 KiB in two segments, packed, stored and filled with a pattern in turn.
+/// An Ex01 with 32 KiB chunks in two segments; chunks are compressed, stored and pattern-filled in
+/// turn.
 fn ex01(disk: &[u8]) -> [Vec<u8>; 2] {
     use std::io::Write;
     let zlib = |bytes: &[u8]| {

@@ -1,4 +1,4 @@
-//! Finite state entropy: bits from the end of a stream, and the tables of its coders.
+//! Finite state entropy: a bit stream read from its end, and decoder tables.
 
 use std::io;
 
@@ -6,21 +6,21 @@ use super::{SYMBOLS, cut};
 use crate::bytes::u64_le;
 use crate::fault::invalid;
 
-/// Bits of a stream, the last ones first.
+/// A bit stream read backwards.
 pub(super) struct Bits<'p> {
     packed: &'p [u8],
-    /// How many are left.
+    /// Bits left.
     left: usize,
 }
 
 impl<'p> Bits<'p> {
-    /// A stream whose last byte lacks its `lack` highest bits.
+    /// A stream whose last byte has `lack` unused high bits.
     pub(super) fn new(packed: &'p [u8], lack: u32) -> io::Result<Self> {
         let left = (packed.len() * 8).checked_sub(lack as usize).ok_or_else(cut)?;
         Ok(Bits { packed, left })
     }
 
-    /// The next `count` bits, at most 32, as a number.
+    /// Reads `count` bits, at most 32.
     fn pull(&mut self, count: u32) -> io::Result<usize> {
         self.left = self.left.checked_sub(count as usize).ok_or_else(cut)?;
         let (byte, shift) = (self.left / 8, self.left % 8);
@@ -37,14 +37,14 @@ impl<'p> Bits<'p> {
     }
 }
 
-/// A state of a coder: the bits that it takes, and where they lead.
+/// A decoder state: the number of bits to read, and the base of the next state.
 #[derive(Clone, Copy)]
 struct State {
     bits: u32,
     next: u16,
 }
 
-/// Fills the states of a coder: those of each symbol lie together, as many as its frequency says.
+/// Fills a decoder table: each symbol gets as many contiguous states as its frequency.
 ///
 /// # Errors
 /// If the frequencies do not fill the states.
@@ -55,7 +55,8 @@ fn fill(frequencies: &[u16], states: usize, mut take: impl FnMut(usize, State)) 
     }
     for (symbol, &frequency) in frequencies.iter().enumerate().filter(|(_, f)| **f > 0) {
         let frequency = usize::from(frequency);
-        // The shift that brings the frequency to at least the number of states, and below twice that.
+        // The shift that scales the frequency into the range from the number of states to below twice
+        // that.
         let shift = states.ilog2() - frequency.ilog2();
         let with_more = ((2 * states) >> shift) - frequency;
         for index in 0..frequency {
@@ -71,7 +72,7 @@ fn fill(frequencies: &[u16], states: usize, mut take: impl FnMut(usize, State)) 
     Ok(())
 }
 
-/// A coder of bytes.
+/// A decoder of bytes.
 pub(super) struct Symbols(Vec<(State, u8)>);
 
 impl Symbols {
@@ -83,7 +84,7 @@ impl Symbols {
         Ok(Symbols(all))
     }
 
-    /// The next byte.
+    /// Decodes the next byte.
     pub(super) fn next(&self, state: &mut u16, bits: &mut Bits<'_>) -> io::Result<u8> {
         let (State { bits: count, next }, symbol) = self.0[usize::from(*state)];
         *state = next + bits.pull(count)? as u16;
@@ -91,7 +92,7 @@ impl Symbols {
     }
 }
 
-/// A coder of numbers: each symbol stands for a range of them, and further bits choose one.
+/// A decoder of numbers: each symbol is the base of a range, and extra bits select a number in it.
 pub(super) struct Values(Vec<(State, u32, usize)>);
 
 impl Values {
@@ -113,20 +114,20 @@ impl Values {
         Ok(Values(all))
     }
 
-    /// The next number.
+    /// Decodes the next number.
     pub(super) fn next(&self, state: &mut u16, bits: &mut Bits<'_>) -> io::Result<usize> {
         let (State { bits: count, next }, more, base) = self.0[usize::from(*state)];
-        // The bits of the state come first, and are the higher ones.
+        // The state's bits come first, and are the higher ones.
         let both = bits.pull(count + more)?;
         *state = next + (both >> more) as u16;
         Ok(base + (both & ((1 << more) - 1)))
     }
 }
 
-/// Reads the frequencies of all symbols, in numbers of 2 to 14 bits. All are 0 if there are no bytes.
+/// Reads the frequencies of all symbols, in codes of 2 to 14 bits. All are 0 if there are no bytes.
 ///
 /// # Errors
-/// If they do not end where the bytes do.
+/// If they do not end with the bytes.
 pub(super) fn frequencies(bytes: &[u8]) -> io::Result<[u16; SYMBOLS]> {
     let mut frequencies = [0; SYMBOLS];
     if bytes.is_empty() {

@@ -1,4 +1,4 @@
-//! LZVN: bytes that say how many literals follow, and how long and how far away a match is.
+//! LZVN: opcodes with a number of literals, and the length and distance of a match.
 
 use std::io;
 
@@ -6,20 +6,20 @@ use super::cut;
 use super::output::Output;
 use crate::fault::invalid;
 
-/// The operation of an opcode.
+/// A decoded opcode.
 struct Step {
-    /// Its own size, with the bytes that belong to it.
+    /// Its size in bytes, with its operands.
     bytes: usize,
     literals: usize,
     length: usize,
-    /// `None` for that of the match before.
+    /// `None` to reuse the previous distance.
     distance: Option<usize>,
 }
 
-/// Unpacks a block into `out`, up to `end`.
+/// Decompresses a block into `out`, up to `end`.
 ///
 /// # Errors
-/// If it is damaged, or unpacks to another length.
+/// If the block is damaged or has another length.
 pub(super) fn unpack(mut packed: &[u8], out: &mut Output<'_>, end: usize) -> io::Result<()> {
     let mut distance = 0;
     while let Some(step) = step(packed)? {
@@ -39,7 +39,7 @@ pub(super) fn unpack(mut packed: &[u8], out: &mut Output<'_>, end: usize) -> io:
     }
 }
 
-/// The step that `packed` begins with; `None` for the end.
+/// Decodes the opcode at the start of `packed`; `None` for the end marker.
 fn step(packed: &[u8]) -> io::Result<Option<Step>> {
     let byte = |at: usize| packed.get(at).map(|&byte| usize::from(byte)).ok_or_else(cut);
     let first = byte(0)?;
@@ -63,7 +63,7 @@ fn step(packed: &[u8]) -> io::Result<Option<Step>> {
                 distance: Some(more >> 2),
             }
         }
-        // Without literals, these are the end, nothing, and undefined.
+        // Without literals, these opcodes are the end marker, a no-op, and undefined ones.
         _ if first & 7 == 6 && literals == 0 => return undefined(),
         _ if first & 7 == 6 => only(1, literals, length),
         _ if first & 7 == 7 => {

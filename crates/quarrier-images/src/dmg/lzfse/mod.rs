@@ -1,13 +1,12 @@
-//! LZFSE, the compression of newer disk images of macOS: blocks of literals and matches in finite state
-//! entropy, blocks of LZVN, and bytes as they are.
+//! LZFSE, the compression of newer macOS disk images: blocks of literals and matches in finite state
+//! entropy, LZVN blocks, and uncompressed blocks.
 //!
 //! ```text
 //!  "bvx2" header, tables │ literals ←─ │ lengths and distances ←─     both are read from their end
 //!  "bvxn" header │ LZVN      "bvx-" header │ bytes      "bvx$" the end
 //! ```
 //!
-//! All numbers are little-endian. Nothing is allocated but a block's literals, of which a header can
-//! announce 40,000.
+//! All numbers are little-endian. The only allocation is for a block's literals, at most 40,000.
 
 mod fse;
 mod lzvn;
@@ -22,27 +21,27 @@ use output::Output;
 
 const LITERALS_MAX: usize = 40_000;
 const MATCHES_MAX: usize = 10_000;
-/// The numbers of states of the coders, and of symbols.
+/// The numbers of decoder states, and of symbols.
 const LENGTH_STATES: usize = 64;
 const DISTANCE_STATES: usize = 256;
 const LITERAL_STATES: usize = 1024;
 const LENGTH_SYMBOLS: usize = 20;
 const DISTANCE_SYMBOLS: usize = 64;
 const SYMBOLS: usize = 2 * LENGTH_SYMBOLS + DISTANCE_SYMBOLS + 256;
-/// Headers: of uncompressed tables with them, and of compressed ones without.
+/// Header sizes: with uncompressed tables, and without compressed ones.
 const HEADER1_BYTES: usize = 50 + 2 * SYMBOLS;
 const HEADER2_BYTES: usize = 32;
 
-/// Bits that follow the symbol of a number of literals, of a length and of a distance.
+/// Extra bits of each symbol of a literal count, a match length and a distance.
 const LITERALS_BITS: [u8; LENGTH_SYMBOLS] =
     [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2, 3, 5, 8];
 const LENGTH_BITS: [u8; LENGTH_SYMBOLS] =
     [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 3, 5, 8, 11];
 
-/// Unpacks a whole stream into all of `block`.
+/// Decompresses a whole stream into `block`.
 ///
 /// # Errors
-/// If it is damaged, or unpacks to another length.
+/// If the stream is damaged or has another length.
 pub(super) fn unpack(packed: &[u8], block: &mut [u8]) -> io::Result<()> {
     let mut out = Output::new(block);
     let mut rest = packed;
@@ -85,34 +84,34 @@ fn cut() -> io::Error {
     invalid("it ends before its end")
 }
 
-/// `bytes` bytes from `at` on.
+/// `bytes` bytes at offset `at`.
 fn part(packed: &[u8], at: usize, bytes: usize) -> io::Result<&[u8]> {
     packed.get(at..).and_then(|packed| packed.get(..bytes)).ok_or_else(cut)
 }
 
-/// The header of a block of literals and matches.
+/// The header of a block with finite state entropy.
 struct Header {
-    /// Its own size.
+    /// Size of the header itself.
     bytes: usize,
     literal_count: usize,
     match_count: usize,
     literal_bytes: usize,
     match_bytes: usize,
-    /// The bits that the last byte of each stream lacks.
+    /// The unused bits in the last byte of each stream.
     literal_lack: u32,
     match_lack: u32,
     literal_states: [u16; 4],
-    /// The states for numbers of literals, lengths and distances.
+    /// The initial states for literal counts, lengths and distances.
     states: [u16; 3],
     frequencies: [u16; SYMBOLS],
 }
 
 impl Header {
-    /// A header with tables of numbers.
+    /// Parses a header with uncompressed frequency tables.
     fn plain(bytes: &[u8]) -> io::Result<Header> {
         let head = part(bytes, 0, HEADER1_BYTES)?;
         let field = |at| u32_le(head, at) as usize;
-        // A count of -7 to 0.
+        // Stored as a number from -7 to 0.
         let lack = |at| 0u32.wrapping_sub(u32_le(head, at));
         let mut frequencies = [0; SYMBOLS];
         frequencies.iter_mut().enumerate().for_each(|(n, f)| *f = u16_le(head, 50 + 2 * n));
@@ -131,7 +130,7 @@ impl Header {
         .checked()
     }
 
-    /// A header with tables of numbers of variable length.
+    /// Parses a header with compressed frequency tables.
     fn packed(bytes: &[u8]) -> io::Result<Header> {
         let head = part(bytes, 0, HEADER2_BYTES)?;
         let words = [8, 16, 24].map(|at| u64_le(head, at));
@@ -171,7 +170,7 @@ impl Header {
         }
     }
 
-    /// The literals of the block, by four coders in turn.
+    /// Decodes the literals of the block, with four interleaved states.
     fn literals(&self, packed: &[u8]) -> io::Result<Vec<u8>> {
         let frequencies = &self.frequencies[2 * LENGTH_SYMBOLS + DISTANCE_SYMBOLS..];
         let symbols = Symbols::new(frequencies, LITERAL_STATES)?;
@@ -186,7 +185,7 @@ impl Header {
         Ok(literals)
     }
 
-    /// Writes the block: literals, and copies of what is already there.
+    /// Decodes the block's output: literals and matches.
     fn copy(&self, packed: &[u8], mut literals: &[u8], out: &mut Output<'_>) -> io::Result<()> {
         let distance_bits: [u8; DISTANCE_SYMBOLS] = std::array::from_fn(|n| (n / 4) as u8);
         let (counts, rest) = self.frequencies.split_at(LENGTH_SYMBOLS);
@@ -201,7 +200,7 @@ impl Header {
             let count = counts.next(&mut count_state, &mut bits)?;
             let length = lengths.next(&mut length_state, &mut bits)?;
             match distances.next(&mut distance_state, &mut bits)? {
-                // That of the match before.
+                // Zero repeats the previous distance.
                 0 => {}
                 new => distance = new,
             }

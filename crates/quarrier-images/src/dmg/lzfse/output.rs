@@ -1,4 +1,4 @@
-//! The unpacked bytes so far, to which literals and copies of themselves are added.
+//! The output buffer, which takes literals and copies of its own content.
 
 use std::io;
 
@@ -22,7 +22,7 @@ impl<'b> Output<'b> {
         self.filled
     }
 
-    /// Where the next `bytes` bytes end.
+    /// The end of the next `bytes` bytes.
     ///
     /// # Errors
     /// If there is no room for them.
@@ -31,7 +31,7 @@ impl<'b> Output<'b> {
         end.ok_or_else(too_long)
     }
 
-    /// Adds these bytes.
+    /// Appends literal bytes.
     ///
     /// # Errors
     /// If there is no room for them.
@@ -42,7 +42,7 @@ impl<'b> Output<'b> {
         Ok(())
     }
 
-    /// Adds `length` bytes that lie `distance` before; those may be among them.
+    /// Appends `length` bytes from `distance` bytes back; the copy may overlap its own output.
     ///
     /// # Errors
     /// If there is no room for them, or nothing that far before.
@@ -64,7 +64,7 @@ impl<'b> Output<'b> {
         Ok(())
     }
 
-    /// Ends it.
+    /// Checks that the output is complete.
     ///
     /// # Errors
     /// If it is not full.

@@ -1,8 +1,8 @@
-//! Against the crate `lzfse_rust`, which also packs.
+//! Tests against the crate `lzfse_rust`, which can also compress.
 
 use super::unpack;
 
-/// Texts that pack well and badly, short and long.
+/// Data that compresses well and badly, short and long.
 fn samples() -> Vec<Vec<u8>> {
     let mut state = 7u32;
     let mut random = move || {
@@ -41,7 +41,7 @@ fn what_was_packed_is_unpacked() {
             }
         }
     }
-    // Blocks of LZVN, with compressed tables, and stored.
+    // LZVN blocks, blocks with compressed tables, and stored ones.
     assert!(kinds.contains(&b'n') && kinds.contains(&b'2') && kinds.contains(&b'-'), "{kinds:?}");
 }
 

@@ -1,11 +1,12 @@
-//! Deflate, which stops where a block begins: there it can be resumed with nothing but the bytes before,
-//! which can be kept in a file. The decoder of `miniz_oxide` does not show its blocks as it is built here.
+//! A Deflate decoder that stops at block boundaries, where decoding can resume with only the preceding
+//! 32 KiB, which can be cached in a file. `miniz_oxide`, as built here, does not report block
+//! boundaries.
 //!
-//! *RFC 1951*. The output goes into a ring, of which the last 32 KiB are what a match can refer to.
+//! *RFC 1951*. The output goes into a ring; matches can refer to its last 32 KiB.
 
 use super::{RING_BYTES, WINDOW_BYTES};
 
-/// Input that a block's header may take, and a symbol with all that belongs to it.
+/// Maximum input for a block's header, or for a symbol with its extra bits.
 pub(super) const HEADER_BYTES_MAX: usize = 1024;
 const SYMBOL_BYTES_MAX: usize = 16;
 
@@ -14,30 +15,30 @@ const DISTANCE_BITS: u32 = 9;
 const LENGTH_ORDER: [usize; 19] =
     [16, 17, 18, 0, 8, 7, 9, 6, 10, 5, 11, 4, 12, 3, 13, 2, 14, 1, 15];
 
-/// Why decoding has stopped.
+/// The reason why decoding stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Stop {
     /// More input is needed.
     Input,
-    /// The ring is full up to its end.
+    /// The ring was filled to its end.
     Output,
-    /// Here a block begins.
+    /// At the start of a block.
     Block,
-    /// The stream has ended; the rest of the last byte belongs to nothing.
+    /// At the end of the stream; the remaining bits of the last byte are unused.
     Stream,
 }
 
-/// The reason why data is damaged.
+/// A description of damage.
 pub(super) type Damage = &'static str;
 
-/// A decoder between two calls.
+/// The state of a decoder between two calls.
 pub(super) struct Inflate {
-    /// Bits of the byte before the next one that are not used yet: fewer than 8.
+    /// Unused bits of the last input byte: fewer than 8.
     bits: u64,
     count: u32,
     state: State,
     is_last: bool,
-    /// The bytes that a match can refer to.
+    /// The number of bytes that a match can refer to.
     history: usize,
     literals: Table,
     distances: Table,
@@ -58,9 +59,9 @@ enum Meaning {
     Nothing,
     Literal,
     End,
-    /// A number, with so many further bits.
+    /// A base value, with this many extra bits.
     Number(u8),
-    /// Another table, for the following bits.
+    /// A subtable, indexed by the following bits.
     Link,
 }
 
@@ -73,14 +74,14 @@ struct Code {
 
 const NOTHING: Code = Code { bits: 0, meaning: Meaning::Nothing, value: 0 };
 
-/// Codes by their bits; those of longer ones lie in parts of the same length behind.
+/// A decoding table indexed by bits; longer codes are in subtables of equal size after it.
 struct Table {
     codes: Vec<Code>,
     first_bits: u32,
     more_bits: u32,
 }
 
-/// Input, with the bits taken from it.
+/// The input, with a bit buffer.
 struct Input<'i> {
     bytes: &'i [u8],
     at: usize,
@@ -89,7 +90,7 @@ struct Input<'i> {
 }
 
 impl Input<'_> {
-    /// Takes as many bits as there is room for, at least 56 unless the input ends.
+    /// Fills the bit buffer: at least 56 bits unless the input ends.
     fn refill(&mut self) {
         if let Some(next) = self.bytes.get(self.at..).and_then(|rest| rest.first_chunk()) {
             self.bits |= u64::from_le_bytes(*next) << self.count;
@@ -116,7 +117,7 @@ impl Input<'_> {
         Ok(())
     }
 
-    /// The next bits, up to 16, as a number.
+    /// Reads up to 16 bits.
     fn take(&mut self, bits: u32) -> Result<usize, Damage> {
         if self.count < bits {
             self.refill();
@@ -125,14 +126,14 @@ impl Input<'_> {
         self.skip(bits).map(|()| value)
     }
 
-    /// Gives whole bytes back.
+    /// Returns whole unused bytes to the input.
     fn give_back(&mut self) {
         self.at -= (self.count / 8) as usize;
         self.count %= 8;
         self.bits &= (1 << self.count) - 1;
     }
 
-    /// The next code of a table.
+    /// Decodes one code.
     fn code(&mut self, table: &Table) -> Result<Code, Damage> {
         let mut code = table.codes[self.peek(table.first_bits)];
         if code.meaning == Meaning::Link {
@@ -156,25 +157,25 @@ impl Default for Inflate {
 }
 
 impl Inflate {
-    /// Begins at a block, with the `count` bits of the byte before that belong to it; the ring has `history`
-    /// bytes. Without any of these, at the start of a stream.
+    /// Starts at a block; `count` bits of the previous byte belong to it, and the ring has `history`
+    /// bytes. All three are zero at the start of a stream.
     pub(super) fn begin(&mut self, history: usize, bits: u8, count: u8) {
         (self.bits, self.count) = (bits.into(), count.into());
         (self.history, self.state, self.is_last) = (history, State::Block, false);
     }
 
-    /// If a block begins here: the bits of the byte before that belong to it, and their number.
+    /// At a block: the bits of the previous byte that belong to it, and their number.
     pub(super) fn block_bits(&self) -> Option<(u8, u8)> {
         let is_block = matches!(self.state, State::Block) && !self.is_last;
         is_block.then_some((self.bits as u8, self.count as u8))
     }
 
-    /// Decodes into `ring` from `at` on, up to its end. `is_all` says that no more input follows; else there
-    /// must be [`HEADER_BYTES_MAX`] or more. Returns why it stopped, and how many bytes were used and
-    /// written.
+    /// Decodes into `ring` from `at` up to its end. `is_all` means that no more input follows;
+    /// otherwise there must be at least [`HEADER_BYTES_MAX`] bytes. Returns the reason for stopping,
+    /// and the numbers of bytes read and written.
     ///
     /// # Errors
-    /// If what is packed is damaged, or ends too early.
+    /// If the data is damaged or truncated.
     pub(super) fn decode(
         &mut self,
         bytes: &[u8],
@@ -247,7 +248,7 @@ impl Inflate {
         Ok(())
     }
 
-    /// Reads the codes of a block.
+    /// Reads the code tables of a block.
     fn tables(&mut self, input: &mut Input<'_>) -> Result<(), Damage> {
         let damaged = "the codes of a block are damaged";
         let (literals, distances) = (input.take(5)? + 257, input.take(5)? + 1);
@@ -325,7 +326,7 @@ impl Inflate {
             if !is_all && input.bytes.len() - input.at < SYMBOL_BYTES_MAX {
                 return Ok(Some(Stop::Input));
             }
-            // No symbol with all that belongs to it takes more than 48 bits.
+            // A symbol with all its extra bits takes at most 48 bits.
             input.refill();
             let code = input.code(&self.literals)?;
             let more = match code.meaning {
@@ -356,7 +357,7 @@ impl Inflate {
         }
     }
 
-    /// Copies `length` bytes, or as many as there is room for.
+    /// Copies `length` bytes, or as many as fit.
     fn copy(
         &mut self,
         length: usize,
@@ -383,8 +384,8 @@ impl Inflate {
 }
 
 impl Table {
-    /// Makes the table of the codes with these lengths; `meaning` says what each stands for. All sequences of
-    /// bits must be codes, but for a single code, where there may be only one.
+    /// Builds a table from code lengths; `meaning` interprets each symbol. The code must be complete,
+    /// except that a single code may stand alone.
     fn build(
         &mut self,
         lengths: &[u8],
@@ -434,7 +435,7 @@ impl Table {
         Ok(())
     }
 
-    /// Where the part for longer codes with this beginning lies; adds it if there is none.
+    /// The subtable for longer codes with this prefix; adds it if missing.
     fn part(&mut self, beginning: usize) -> usize {
         let link = self.codes[beginning];
         if link.meaning == Meaning::Link {
@@ -442,13 +443,13 @@ impl Table {
         }
         let start = self.codes.len();
         self.codes.resize(start + (1 << self.more_bits), NOTHING);
-        // There are fewer than 300 parts of up to 64 codes.
+        // At most 300 subtables of up to 64 codes, so the index fits.
         self.codes[beginning] = Code { bits: 0, meaning: Meaning::Link, value: start as u16 };
         start
     }
 }
 
-/// The meaning of a code for a literal or a length.
+/// The meaning of a literal or length symbol.
 fn literal(symbol: usize) -> (Meaning, u16) {
     match symbol {
         0..256 => (Meaning::Literal, symbol as u16),
@@ -463,7 +464,7 @@ fn literal(symbol: usize) -> (Meaning, u16) {
     }
 }
 
-/// The meaning of a code for a distance.
+/// The meaning of a distance symbol.
 fn distance(symbol: usize) -> (Meaning, u16) {
     match symbol {
         0..4 => (Meaning::Number(0), symbol as u16 + 1),

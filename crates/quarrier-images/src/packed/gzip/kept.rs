@@ -1,4 +1,4 @@
-//! The index of a gzip file as it is kept: points where a block of deflate begins.
+//! The cached index of a gzip file: points at Deflate block boundaries.
 
 use std::io::{Read, Write};
 
@@ -9,14 +9,14 @@ use flate2::write::DeflateEncoder;
 use super::{Index, POINTS_MAX, Point, State, WINDOW_BYTES};
 use crate::packed::kept::{Packing, Reader, Writer};
 
-/// An index with the length of what is packed, and what people should know.
+/// An index, the decompressed length, and a notice to show.
 pub(super) struct Kept {
     pub(super) index: Index,
     pub(super) length: u64,
     pub(super) notice: Option<String>,
 }
 
-/// The bytes of an index whose points are all at blocks; `None` for another.
+/// Serializes an index whose points are all at block boundaries; `None` for another.
 pub(super) fn written(file_bytes: u64, kept: &Kept) -> Option<Vec<u8>> {
     let Kept { index, length, notice } = kept;
     let mut writer = Writer::new(Packing::Gzip, file_bytes, *length);
@@ -30,17 +30,17 @@ pub(super) fn written(file_bytes: u64, kept: &Kept) -> Option<Vec<u8>> {
         writer.u64(point.input_at);
         writer.u32(u32::from(bits) | u32::from(count) << 8);
         let mut encoder = DeflateEncoder::new(Vec::new(), Compression::fast());
-        // Memory takes what is written into it.
+        // Writing to memory cannot fail.
         encoder.write_all(&*point.window).ok()?;
         writer.bytes(&encoder.finish().ok()?);
     }
     Some(writer.finish())
 }
 
-/// Reads what [`written`] wrote for a file of this length; `None` for anything else.
+/// Parses an index written by [`written`] for a file of this length; `None` if it is invalid.
 pub(super) fn read(bytes: &[u8], file_bytes: u64) -> Option<Kept> {
     let (mut reader, length) = Reader::new(bytes, Packing::Gzip, file_bytes)?;
-    // Deflate packs by less than 1,040 to 1.
+    // Deflate compresses by less than 1,040 to 1.
     Some(()).filter(|()| length / 2048 <= file_bytes)?;
     let notice = String::from_utf8(reader.bytes()?.to_vec()).ok()?;
     let count = reader.count(12).filter(|count| (1..=POINTS_MAX).contains(count))?;

@@ -1,11 +1,11 @@
-//! gzip, with an index of points at which decompression can begin.
+//! gzip, with an index of points at which decompression can start.
 //!
-//! Deflate can be resumed anywhere if the state of its decoder is copied: its tables and bits, and the 32 KiB
-//! before. One pass builds the index, verifies every checksum and determines the length. The points grow
-//! apart with the file, so their memory is bounded.
+//! Deflate can be resumed anywhere from a copy of the decoder's state: its tables and bits, and the
+//! preceding 32 KiB. One pass builds the index, verifies every checksum and determines the length. The
+//! distance of points grows with the file, so their memory is bounded.
 //!
-//! An index that is to be kept has points where a block begins, which need no state but these 32 KiB, and
-//! a checksum for the bytes up to the next one.
+//! An index for the cache has its points at block boundaries, which need only those 32 KiB, and a
+//! checksum of the bytes up to the next point.
 
 mod inflate;
 mod kept;
@@ -29,19 +29,19 @@ use crate::fault::{damaged, invalid};
 use inflate::{HEADER_BYTES_MAX, Inflate, Stop};
 use kept::Kept;
 
-/// The initial distance between points, in decompressed bytes.
+/// Initial distance between points, in decompressed bytes.
 const STEP_BYTES: u64 = 1 << 20;
 /// Maximum number of points, of 43 KB each.
 const POINTS_MAX: usize = 1500;
 const INPUT_BYTES: usize = 128 << 10;
-/// The window of output that a decoder can refer to.
+/// The window of output that matches can refer to.
 const WINDOW_BYTES: usize = 32 << 10;
-/// Size of the ring that is filled before it is passed on; a power of two.
+/// Size of the output ring; a power of two.
 const RING_BYTES: usize = 128 << 10;
 /// Maximum length of names and comments in the header of a member.
 const TEXT_BYTES_MAX: u64 = 1 << 20;
 
-/// Opens a file, and reads it completely once, unless its index was kept.
+/// Opens a file. Reads it completely once, unless its index was cached.
 pub(super) fn open(file: &Arc<dyn Source>, around: &Around<'_>) -> Result<Packed> {
     let Some(keeper) = around.keeper() else {
         return Ok(opened(file, walked(file, around, false)?));
@@ -58,13 +58,13 @@ pub(super) fn open(file: &Arc<dyn Source>, around: &Around<'_>) -> Result<Packed
             Ok(opened(file, (kept, None)))
         }
         Err(error) if around.is_stopped() => Err(error),
-        // An index that ends at damage is made anew each time, by the decoder of all other files; so is that
-        // of a file of few blocks, whose points would lie far apart.
+        // Not cached: the index of a damaged file, and of one with few blocks, whose points would be
+        // far apart. Both are indexed by decoder states on each run.
         _ => Ok(opened(file, walked(file, around, false)?)),
     }
 }
 
-/// The source over an index, and the damage at which it ends.
+/// Builds the source from an index and the damage at which it ends.
 fn opened(file: &Arc<dyn Source>, (kept, damage): (Kept, Option<String>)) -> Packed {
     let Kept { index, length, notice } = kept;
     let Index { starts, points, sums, .. } = index;
@@ -72,8 +72,8 @@ fn opened(file: &Arc<dyn Source>, (kept, damage): (Kept, Option<String>)) -> Pac
     Packed::Anywhere(Arc::new(Spans::new(file.name(), starts, length, damage, points)), notice)
 }
 
-/// Reads a file completely; returns its index, and the damage at which it ends. The points of an index that
-/// `is_to_be_kept` are at blocks.
+/// Reads a file completely; returns its index, and the damage at which it ends. If the index
+/// `is_to_be_kept`, its points are at block boundaries.
 fn walked(
     file: &Arc<dyn Source>,
     around: &Around<'_>,
@@ -109,7 +109,8 @@ fn walked(
     Ok((Kept { index, length, notice }, damage))
 }
 
-/// A point at which decompression can begin: the decoder's state there. The start of the file needs none.
+/// A point at which decompression can start, with the decoder's state. The start of the file needs
+/// none.
 struct Point {
     input_at: u64,
     state: State,
@@ -118,7 +119,7 @@ struct Point {
 
 enum State {
     Decoder(Box<DecompressorOxide>),
-    /// A block begins: the bits of the byte before that belong to it, and their number.
+    /// At a block boundary: the bits of the previous byte that belong to the block, and their number.
     Block {
         bits: u8,
         count: u8,
@@ -129,9 +130,9 @@ struct Index {
     starts: Vec<u64>,
     points: Vec<Option<Box<Point>>>,
     is_to_be_kept: bool,
-    /// Checksums of the bytes between points, if it is to be kept.
+    /// Checksums of the bytes between points, if the index is to be cached.
     sums: Vec<u32>,
-    /// That of the bytes since the last point.
+    /// The running checksum since the last point.
     sum: Digest,
     step_bytes: u64,
 }
@@ -149,7 +150,7 @@ impl Default for Index {
     }
 }
 
-/// The checksum of a span of an index that is kept.
+/// The checksum of spans in a cached index.
 const SPAN_SUM: CrcAlgorithm = CrcAlgorithm::Crc32IsoHdlc;
 
 impl Index {
@@ -171,7 +172,7 @@ impl Index {
         }
     }
 
-    /// Whether no two points lie much further apart than they should.
+    /// Whether no two points are much further apart than intended.
     fn is_even(&self, length: u64) -> bool {
         let ends = self.starts.iter().skip(1).copied().chain([length]);
         let mut spans = self.starts.iter().zip(ends).map(|(start, end)| end - start);
@@ -186,7 +187,7 @@ impl Index {
         }
     }
 
-    /// Leaves every other point out. The last one stays, whose span has not ended.
+    /// Drops every other point, except the last, whose span has not ended.
     fn thin_out(&mut self) {
         let spans = self.starts.windows(2).map(|two| two[1] - two[0]);
         let spans: Vec<(u32, u64)> = self.sums.iter().copied().zip(spans).collect();
@@ -208,9 +209,9 @@ impl Index {
 struct Points {
     file: Arc<dyn Source>,
     points: Vec<Option<Box<Point>>>,
-    /// Checksums of the bytes between points; empty if the points are states of a decoder.
+    /// Checksums of the bytes between points; empty if the points are decoder states.
     sums: Vec<u32>,
-    /// One walk for each thread that has decompressed at the same time.
+    /// At most one walk per concurrent reader.
     walks: Mutex<Vec<Walk>>,
 }
 
@@ -240,7 +241,7 @@ impl Unpack for Points {
     }
 }
 
-/// The successor of a member's part.
+/// The continuation after a part of a member.
 enum Next {
     More,
     End,
@@ -251,25 +252,25 @@ enum Next {
 struct Walk {
     file: Arc<dyn Source>,
     input: Vec<u8>,
-    /// The number of bytes in `input`, how many of them were used, and the offset of the first.
+    /// The number of bytes in `input`, the number of those used, and the offset of the first.
     filled: usize,
     used: usize,
     begins_at: u64,
     is_in_member: bool,
     decoder: Box<DecompressorOxide>,
-    /// The decoder that is used instead where points are at blocks.
+    /// The decoder that replaces the usual one if points are at block boundaries.
     blocks: Option<Box<Inflate>>,
-    /// Whether `input` reaches to the end of the file, as far as that is known.
+    /// Whether `input` is known to reach the end of the file.
     is_all: bool,
     ring: Box<[u8; RING_BYTES]>,
     ring_at: usize,
     /// The range of the ring that was written last.
     last: (usize, usize),
-    /// The bytes decompressed since the walk began.
+    /// Bytes decompressed since the walk began.
     written: u64,
     member_bytes: u32,
     checksum: Digest,
-    /// Whether to verify checksums: that is possible only from the start of a member.
+    /// Whether to verify checksums, which is possible only from the start of a member.
     verifies: bool,
     notice: Option<String>,
 }
@@ -297,7 +298,7 @@ impl Walk {
         }
     }
 
-    /// Restarts at a point, or at the start.
+    /// Restarts at a point, or at the start of the file.
     fn begin(&mut self, point: Option<&Point>) {
         (self.filled, self.used, self.last, self.written) = (0, 0, (0, 0), 0);
         (self.begins_at, self.is_in_member, self.ring_at) = (0, false, 0);
@@ -320,7 +321,7 @@ impl Walk {
         }
     }
 
-    /// Returns the state of the decoder, if it is inside a member, and at a block where it must be.
+    /// The state of the decoder, if it is inside a member, and at a block boundary where required.
     fn point(&self) -> Option<Point> {
         self.is_in_member.then_some(())?;
         let state = match &self.blocks {
@@ -341,17 +342,17 @@ impl Walk {
         Some(Point { input_at: self.input_at(), state, window })
     }
 
-    /// Returns the offset of the next unused byte.
+    /// The offset of the next unused input byte.
     fn input_at(&self) -> u64 {
         self.begins_at + self.used as u64
     }
 
-    /// Returns the output of the last call of [`more`](Self::more).
+    /// The output of the last call of [`more`](Self::more).
     fn part(&self) -> &[u8] {
         &self.ring[self.last.0..self.last.1]
     }
 
-    /// Decompresses more, and returns how many bytes; none at the end.
+    /// Decompresses more, and returns the number of bytes; 0 at the end.
     fn more(&mut self) -> io::Result<usize> {
         loop {
             if !self.is_in_member && !self.begin_member()? {
@@ -385,7 +386,8 @@ impl Walk {
         }
     }
 
-    /// Decompresses a part of a member. Returns what comes next, and how many bytes were used and written.
+    /// Decompresses a part of a member. Returns the continuation, and the numbers of bytes read and
+    /// written.
     fn decode(&mut self) -> io::Result<(Next, usize, usize)> {
         if self.used == self.filled {
             self.fill()?;
@@ -407,7 +409,7 @@ impl Walk {
         Ok((next, used, written))
     }
 
-    /// As [`decode`](Self::decode), up to the end of a block.
+    /// As [`decode`](Self::decode), up to a block boundary.
     fn decode_blocks(&mut self, blocks: &mut Inflate) -> io::Result<(Next, usize, usize)> {
         if self.filled - self.used < HEADER_BYTES_MAX && !self.is_all {
             self.input.copy_within(self.used..self.filled, 0);
@@ -429,7 +431,7 @@ impl Walk {
         })
     }
 
-    /// Refills the input; at the end of the file it stays empty.
+    /// Refills the input; it stays empty at the end of the file.
     fn fill(&mut self) -> io::Result<()> {
         self.is_all = false;
         self.begins_at += self.filled as u64;
@@ -438,7 +440,7 @@ impl Walk {
         Ok(())
     }
 
-    /// Consumes the next `bytes` bytes, up to 64; fewer at the end.
+    /// Consumes the next `bytes` bytes, at most 64; fewer at the end.
     fn take(&mut self, bytes: usize) -> io::Result<([u8; 64], usize)> {
         let mut taken = [0; 64];
         let mut count = 0;
@@ -457,7 +459,7 @@ impl Walk {
         Ok((taken, count))
     }
 
-    /// Skips the header of the next member, if there is one. Returns whether there is.
+    /// Skips the header of the next member; returns whether there is one.
     fn begin_member(&mut self) -> io::Result<bool> {
         let at = self.input_at();
         let (head, count) = self.take(10)?;
@@ -469,7 +471,7 @@ impl Walk {
             if is_first {
                 return Err(invalid("it does not begin as gzip"));
             }
-            // Tapes are padded with zeros. gzip, too, ignores other trailing bytes.
+            // Tapes are padded with zeros. Like gzip itself, ignore other trailing bytes.
             if head[..count].iter().any(|&byte| byte != 0) {
                 let rest = self.file.length().saturating_sub(at);
                 self.notice = Some(format!(
@@ -523,12 +525,12 @@ impl Walk {
         Err(invalid("a name in a header does not end"))
     }
 
-    /// Compares the trailer of a member with the decompressed bytes.
+    /// Verifies the trailer of a member.
     fn end_member(&mut self) -> io::Result<()> {
         self.is_in_member = false;
         let (end, count) = self.take(8)?;
         if !self.verifies {
-            // The checksums of later members can be verified again.
+            // Later members are read from their start, so their checksums can be verified.
             self.verifies = true;
             return Ok(());
         }

@@ -1,4 +1,4 @@
-//! The decoder that stops at blocks, against that of zlib.
+//! The decoder that stops at blocks, compared with zlib.
 
 use std::io::{Read, Write};
 
@@ -8,10 +8,10 @@ use flate2::{Compression, read::DeflateDecoder};
 use super::inflate::{Damage, Inflate, Stop};
 use super::{RING_BYTES, WINDOW_BYTES};
 
-/// Where the bits of each block begin, and its output.
+/// The bit offset of each block, and its output size.
 type Blocks = Vec<(u64, usize)>;
 
-/// Everything that is packed, in pieces of input of up to `step`, and the blocks.
+/// Decompresses in input steps of up to `step` bytes; returns the output and the blocks.
 fn decoded(packed: &[u8], step: usize) -> Result<(Vec<u8>, Blocks), Damage> {
     let (mut inflate, mut ring) = (Inflate::default(), Box::new([0; RING_BYTES]));
     let (mut out, mut blocks, mut at, mut ring_at) = (Vec::new(), Vec::new(), 0, 0);
@@ -64,7 +64,8 @@ fn what_zlib_packed_is_unpacked_however_the_input_comes() {
             for step in [1024, 1500, 40_000, usize::MAX / 2] {
                 let (out, blocks) = decoded(&packed, step).unwrap();
                 assert!(out == bytes, "level {level}, {step} bytes at a time");
-                // At the other levels there may be one block alone; a stored one has at most 65,535 bytes.
+                // At the other levels there may be a single block; a stored block has at most 65,535
+                // bytes.
                 assert!(level > 0 || blocks.len() >= bytes.len() / 65_536, "{blocks:?}");
             }
         }
@@ -126,7 +127,7 @@ fn damage_is_an_error_or_the_bytes_that_zlib_gives() {
     assert!(right > 20 && wrong > 20, "{right} and {wrong}");
 }
 
-/// Decodes bytes that may be damaged; None if they are, or the output is too long.
+/// Decodes bytes that may be damaged; `None` if they are, or if the output is too long.
 fn ours(packed: &[u8]) -> Option<Vec<u8>> {
     let (mut inflate, mut ring) = (Inflate::default(), Box::new([0; RING_BYTES]));
     let (mut out, mut at, mut ring_at) = (Vec::new(), 0, 0);
