@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use quarrier_files::{Digests, HashKinds, Hasher, Known};
 use rusqlite::Connection;
 
-/// As RDS v3 has it, shortened.
+/// The schema of RDS v3, abridged.
 const FILE: &str = "CREATE TABLE FILE (sha256 VARCHAR NOT NULL, sha1 VARCHAR NOT NULL, md5 VARCHAR NOT \
      NULL, file_name VARCHAR NOT NULL, file_size INTEGER NOT NULL, package_id INTEGER NOT NULL, \
      PRIMARY KEY (sha256, sha1, md5, file_name, file_size, package_id))";
@@ -48,7 +48,7 @@ fn hashes_are_looked_up_in_the_database_of_nsrl() {
         assert!(known.has(&digests(b"abc")).unwrap());
         assert!(!known.has(&digests(b"abd")).unwrap());
     }
-    // Nothing is left beside them.
+    // SQLite leaves no other files behind.
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 2);
 }
 

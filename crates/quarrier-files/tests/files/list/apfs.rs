@@ -1,4 +1,4 @@
-//! APFS, made empty by mkapfs, and by hand with files; sleuthkit says what is in it.
+//! APFS: an empty container from mkapfs, and volumes built by hand with files, compared with sleuthkit.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ mod volume;
 
 #[test]
 fn an_empty_container_has_a_root_and_free_blocks() {
-    // Smaller containers are not made.
+    // mkapfs refuses smaller containers.
     let lab = Lab::new(128);
     if !lab.does("mkapfs", &["-L", "empty", "image"]) {
         return skip("mkapfs does not run");
@@ -70,7 +70,7 @@ fn files_links_and_packed_files_are_read() {
     assert_eq!(all.len(), 10);
     assert_eq!(named(&all, "/First/link").kind, Kind::Link);
     assert_eq!(named(&all, "/First/docs/a.txt").times.modified, Some(1_562_235_630_000_000_001));
-    // Sleuthkit says the same.
+    // Compare with sleuthkit.
     let volume = ["-P", "apfs", "-B", "6", "image"];
     let Some(text) = lab.run("fls", &[&["-r", "-p", "-F"][..], &volume].concat()) else {
         return skip("fls does not read APFS");
@@ -113,7 +113,7 @@ fn containers_that_are_not_read_say_why() {
     };
     assert!(error(65, &[1]).contains("several devices"));
     assert!(error(36, &[1]).contains("impossible values"));
-    // The index of files leads to itself, and a map of objects as well.
+    // Make the file index point to itself, then an object map.
     for (at, value) in [(11 * 4096 + 4048, 1028u64), (5 * 4096 + 34, 1)] {
         let mut image = volume::apfs();
         image[at..at + 2].copy_from_slice(&value.to_le_bytes()[..2]);

@@ -1,4 +1,4 @@
-//! Btrfs, made by mkfs.btrfs from a folder, and by hand with everything that it does not make.
+//! Btrfs: volumes from mkfs.btrfs, and volumes built by hand for features that it does not create.
 
 use quarrier_core::source::Memory;
 use quarrier_files::{Entry, Kind, Places, State, find, unallocated};
@@ -8,7 +8,7 @@ use super::lab::{Lab, content, entries, named, noise, skip, survive};
 #[path = "../../../../../fuzz/src/volumes/btrfs.rs"]
 mod volume;
 
-/// A volume of mkfs.btrfs with many files, some in their inodes, and links.
+/// A mkfs.btrfs volume with many files, some of them inline, and links.
 fn made(options: &[&str]) -> Option<Lab> {
     let lab = Lab::new(128);
     std::os::unix::fs::symlink("docs/deep", lab.path("files/link")).unwrap();
@@ -23,7 +23,8 @@ fn made(options: &[&str]) -> Option<Lab> {
     Some(lab)
 }
 
-/// The bytes that its own tools say are free: those in chunks, in all copies, and those outside.
+/// The free bytes according to the btrfs tools: inside chunks, counting all copies, and outside of
+/// them.
 fn free_bytes(lab: &Lab) -> Option<u64> {
     let dump = |tree: &str| {
         let text = lab.run("btrfs", &["inspect-internal", "dump-tree", "-t", tree, "image"])?;
@@ -88,7 +89,7 @@ fn btrfs_has_the_files_that_it_was_made_from() {
         let found = unallocated::find(&source).unwrap();
         assert_eq!(found.volumes[0].kind, "Btrfs");
         match free_bytes(&lab) {
-            // The place of the second superblock belongs to no chunk, or its own tools leave it out.
+            // If no chunk covers the second superblock, the btrfs tools leave it out.
             Some(free) => {
                 assert!([0, 65_536].contains(&(free - found.bytes())), "{shape:?} {free}")
             }
@@ -112,7 +113,7 @@ fn a_damaged_superblock_and_damaged_nodes_have_copies() {
     let whole = entries(&lab.source());
     let mut image = std::fs::read(lab.path("image")).unwrap();
     image[(64 << 10) + 200] ^= 1;
-    // The second copy of nodes is another place of the same bytes: all first ones are destroyed.
+    // Metadata is duplicated: destroy the first copy of all nodes.
     let nodes: Vec<usize> = (1 << 20..image.len())
         .step_by(4096)
         .filter(|at| *at != 64 << 20)
@@ -174,7 +175,7 @@ fn packed_files_and_subvolumes_are_read() {
     let places = Places::read(&source, &false.into()).unwrap();
     assert_eq!(places.unallocated_notices(), Vec::<String>::new());
     let found = unallocated::find(&source).unwrap();
-    // A block of nodes and two blocks of files; the others are too close to the superblock.
+    // A node block and two file blocks; the others are too close to the superblock.
     assert_eq!(found.bytes(), 3 * 4096);
 }
 
@@ -190,7 +191,7 @@ fn volumes_that_are_not_read_say_why() {
     assert!(change(superblock + 136, &[2]).contains("several devices"));
     assert!(change(superblock + 189, &[0x40]).contains("does not read"));
     assert!(change(superblock + 148, &[1]).contains("impossible values"));
-    // A tree whose nodes lead to each other.
+    // A tree with a cycle of nodes.
     let mut image = volume::btrfs();
     let index = (1 + 3) * 4096;
     for copy in [0, 16 * 4096] {

@@ -47,7 +47,7 @@ fn a_file_in_pieces_is_put_together() {
     for number in (0..20).step_by(2) {
         assert!(lab.does("mdel", &["-i", "image", &format!("::p{number}")]));
     }
-    // The last free clusters are filled, so that the holes are used next.
+    // Fill the last free clusters, so that the holes are used next.
     let all = noise("large", 30_000);
     lab.put("large", &all);
     assert!(lab.does("mcopy", &["-i", "image", "large", "::large"]));
@@ -61,7 +61,7 @@ fn exfat_is_as_sleuthkit_has_it() {
     if !lab.does("mkfs.exfat", &["image"]) {
         return skip("mkfs.exfat does not run");
     }
-    // No tool writes into exFAT without mounting it, which only root may.
+    // No tool writes to exFAT without mounting it, which only root may do.
     let Some(device) = lab.run("losetup", &["-f", "--show", "image"]) else {
         return skip("losetup does not run");
     };

@@ -1,4 +1,4 @@
-//! HFS+, written by xorriso and by hand; sleuthkit says what is in it.
+//! HFS+, written by xorriso and by hand, compared with sleuthkit.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use super::lab::{Clock, Lab, content, entries, named, noise, skip, survive};
 #[path = "../../../../../fuzz/src/volumes/hfs.rs"]
 mod volume;
 
-/// The partition with HFS+ of a disc that xorriso writes.
+/// The HFS+ partition of a disc that xorriso writes.
 fn disc() -> Option<Lab> {
     let lab = Lab::new(0);
     std::os::unix::fs::symlink("docs/deep", lab.path("files/link")).unwrap();
@@ -21,7 +21,7 @@ fn disc() -> Option<Lab> {
         skip("xorriso does not run");
         return None;
     }
-    // The map of partitions begins in the second sector, an entry in each.
+    // The Apple partition map begins in the second sector, one entry per sector.
     let disc = std::fs::read(lab.path("disc")).unwrap();
     let number = |at: usize| u32::from_be_bytes(disc[at..at + 4].try_into().unwrap()) as usize;
     let sector_bytes = usize::from(u16::from_be_bytes([disc[2], disc[3]])).max(512);
@@ -49,7 +49,7 @@ fn hfs_is_as_sleuthkit_has_it() {
     assert_eq!(all.iter().filter(|entry| entry.path.starts_with("/many/")).count(), 300);
 }
 
-/// The volume that is written by hand, with everything that xorriso does not write.
+/// A volume built by hand, with everything that xorriso does not write.
 fn by_hand() -> (Lab, Memory<Vec<u8>>, Vec<Entry>) {
     let lab = Lab::new(0);
     let image = volume::hfs();
@@ -82,7 +82,7 @@ fn files_in_pieces_links_and_packed_files_are_read() {
     let unknown = named(&all, "/unknown");
     assert_eq!((unknown.size, unknown.content.lost), (100_000, Some("it is packed with LZVN")));
     assert_eq!(all.len(), 14);
-    // Sleuthkit says the same.
+    // Compare with sleuthkit.
     let mut told = BTreeMap::new();
     let Some(text) = lab.run("fls", &["-r", "-p", "-F", "image"]) else {
         return skip("fls does not run");
@@ -126,7 +126,7 @@ fn a_catalog_that_leads_in_circles_ends() {
     let (_, source, all) = by_hand();
     let mut image = vec![0; 128 << 10];
     quarrier_core::source::read_full_at(&source, 0, &mut image).unwrap();
-    // The last leaf leads to the first one.
+    // Make the last leaf point to the first one.
     let leaf = 16 * 512 + 3 * 4096;
     image[leaf + 3] = 2;
     let circle = Memory::new("image", image);

@@ -1,5 +1,5 @@
-//! Published images with published answers. They are no part of the tree; where they are not there, the
-//! tests are skipped.
+//! Published images with published answers. They are not in the repository; tests are skipped if they
+//! are missing.
 
 use std::process::Command;
 
@@ -23,7 +23,7 @@ fn deleted_files_of_the_undelete_test_have_the_bytes_that_its_page_tells() {
     for (path, size, md5) in [
         ("/_ing.dat", 780, Some("59b20779f69ff9f0ac5fcd2c38835a79")),
         ("/_ult1.dat", 3801, Some("ffd27bd782bdce67750b6b9ee069d2ef")),
-        // Their fragments alternate: even free clusters in order would be wrong.
+        // The fragments of two files alternate: even free clusters in order would be wrong.
         ("/_rag1.dat", 1584, None),
         ("/_rag2.dat", 3873, None),
         ("/_ir1/mult2.dat", 1715, Some("59cf0e9cd107bc1e75afb7374f6e05bb")),

@@ -1,4 +1,4 @@
-//! Images made by the tools of the system, and what sleuthkit says of them.
+//! Images made by system tools, compared with sleuthkit.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -12,16 +12,16 @@ pub(super) fn skip(reason: &str) {
     eprintln!("skipped: {reason}");
 }
 
-/// A folder with an image in it, and the files that are put there.
+/// A folder with an image in it, and files to copy into it.
 pub(super) struct Lab {
     folder: TempDir,
 }
 
-/// The facts about a file: its size and its times in seconds, modified, accessed, changed, created.
+/// A file's size, and its times in seconds: modified, accessed, changed, created.
 type ListedFile = (u64, [i64; 4]);
 
 impl Lab {
-    /// An image of `mebibytes`, holes all of it.
+    /// A sparse image of `mebibytes`.
     pub(super) fn new(mebibytes: u64) -> Lab {
         let folder = tempfile::tempdir().unwrap();
         let lab = Lab { folder };
@@ -72,8 +72,8 @@ impl Lab {
         FileSource::open(&self.path("image")).unwrap()
     }
 
-    /// Compares names, sizes, times and bytes with what sleuthkit says of the image. Returns the
-    /// entries, or None where sleuthkit is not there.
+    /// Compares names, sizes, times and content with sleuthkit. Returns the entries, or `None` without
+    /// sleuthkit.
     pub(super) fn compare(&self, clock: Clock) -> Option<Vec<Entry>> {
         let source = self.source();
         let entries = entries(&source);
@@ -104,7 +104,7 @@ impl Lab {
                 "{key:?} is unknown to fls"
             );
         }
-        // A program is started for each: of the many small ones only some are compared.
+        // Each comparison starts a process, so only some of the many small files are compared.
         let is_file = |entry: &&&Entry| {
             let is_one_of_many = entry.path.contains("/number ") && !entry.inode.is_multiple_of(50);
             let has_bytes = entry.size > 0 && entry.content.lost.is_none();
@@ -120,14 +120,14 @@ impl Lab {
     }
 }
 
-/// Which times a file system has, and how well sleuthkit reads them.
+/// The timestamps of a file system that can be compared with sleuthkit.
 #[derive(Clone, Copy)]
 pub(super) enum Clock {
     /// All of them.
     Whole,
-    /// Sleuthkit has them by days, or not at all.
+    /// All but the change time, which sleuthkit lacks or has only by day.
     NotChanged,
-    /// The order in bodyfiles is not ours.
+    /// Only the modification time, since sleuthkit orders the others differently.
     Modified,
 }
 
@@ -142,22 +142,22 @@ impl Clock {
             Clock::Modified => &[0],
         };
         for &one in which {
-            // Sleuthkit drops the hundredths of exFAT, of which there may be up to 199, and invents
-            // missing ones.
+            // Sleuthkit drops the 10 ms counter of exFAT, which may reach 199, and reports zero times
+            // as set.
             let is_same = (told[one]..=told[one] + 1).contains(&own[one]) || own[one] == 0;
             assert!(is_same, "time {one} of {}: {} and not {}", entry.path, own[one], told[one]);
         }
     }
 }
 
-/// Bytes as text, those that are not UTF-8 as `\xNN`.
+/// Decodes bytes to a string; bytes that are not UTF-8 become `\xNN`.
 fn escaped(bytes: &[u8]) -> String {
     let invalid =
         |bytes: &[u8]| bytes.iter().map(|byte| format!("\\x{byte:02x}")).collect::<String>();
     bytes.utf8_chunks().map(|chunk| chunk.valid().to_string() + &invalid(chunk.invalid())).collect()
 }
 
-/// Structures of HFS+ that are files for sleuthkit.
+/// HFS+ structures that sleuthkit lists as files.
 const HFS_STRUCTURES: [&str; 6] = [
     "/$ExtentsFile",
     "/$CatalogFile",
@@ -167,7 +167,7 @@ const HFS_STRUCTURES: [&str; 6] = [
     "/$AttributesFile",
 ];
 
-/// Lines of a bodyfile, without what sleuthkit makes up itself.
+/// Parses a bodyfile, without the entries that sleuthkit makes up.
 fn bodyfile(text: &str) -> BTreeMap<(String, u64, &'static str), ListedFile> {
     let mut all = BTreeMap::new();
     for line in text.lines() {
@@ -181,7 +181,7 @@ fn bodyfile(text: &str) -> BTreeMap<(String, u64, &'static str), ListedFile> {
             || path.ends_with("(Volume Label Entry)")
             || path.ends_with("($FILE_NAME)")
             || path.ends_with("($FILE_NAME) (deleted)")
-            // Indexes of NTFS that are not folders.
+            // NTFS indexes other than those of folders.
             || (inode.contains("-144-") && path.contains(':'))
             || ["/$ALLOC_BITMAP", "/$UPCASE_TABLE"].contains(&path)
             || HFS_STRUCTURES.contains(&path);
@@ -231,8 +231,8 @@ pub(super) fn content(source: &dyn Source, entry: &Entry) -> Vec<u8> {
     bytes
 }
 
-/// Lists and reads a volume with changes where it says something, and with right checksums: there is an
-/// answer or an error.
+/// Lists and reads a volume after random changes of three nonzero bytes, with checksums recomputed: the result
+/// is a listing or an error.
 pub(super) fn survive(volume: &[u8], seal: fn(&mut [u8])) {
     const CHANGES: usize = 3;
     let places: Vec<usize> = (0..volume.len()).filter(|at| volume[*at] != 0).collect();
@@ -268,7 +268,7 @@ pub(super) fn survive(volume: &[u8], seal: fn(&mut [u8])) {
     }
 }
 
-/// The entry with a path.
+/// The entry with this path.
 pub(super) fn named<'e>(entries: &'e [Entry], path: &str) -> &'e Entry {
     entries.iter().find(|entry| entry.path == path).unwrap_or_else(|| {
         let all: Vec<_> = entries.iter().map(|entry| &entry.path).collect();
@@ -276,7 +276,7 @@ pub(super) fn named<'e>(entries: &'e [Entry], path: &str) -> &'e Entry {
     })
 }
 
-/// Bytes without order, other ones for every name.
+/// Pseudo-random bytes, seeded by name.
 pub(super) fn noise(name: &str, bytes: usize) -> Vec<u8> {
     let mut state = name.bytes().fold(0x9E37_79B9_7F4A_7C15u64, |state, byte| {
         (state ^ u64::from(byte)).wrapping_mul(0x0100_0000_01B3)
@@ -294,7 +294,7 @@ pub(super) fn folder_of_corpora() -> &'static Path {
     Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/corpora"))
 }
 
-/// A volume that FUSE has mounted; only few may.
+/// A volume mounted by FUSE, which only some users may do.
 pub(super) struct Mounted<'l> {
     lab: &'l Lab,
 }

@@ -1,4 +1,4 @@
-//! Listings and bytes of files, as sleuthkit has them.
+//! Listings and contents of files, compared with sleuthkit.
 
 mod apfs;
 mod btrfs;

@@ -4,7 +4,7 @@ use quarrier_files::{Kind, State};
 
 use super::lab::{Clock, Lab, Mounted, content, entries, named, noise, skip};
 
-/// A volume with all that is put there by hand.
+/// A volume for files that tests add.
 fn volume(cluster: &str) -> Option<Lab> {
     let lab = Lab::new(48);
     if !lab.does("mkntfs", &["-q", "-Q", "-F", "-c", cluster, "image"]) {
@@ -73,12 +73,12 @@ fn folders_deleted_packed_and_sparse_files_are_as_sleuthkit_has_them() {
 
 const RECORD_BYTES: usize = 1024;
 const CLUSTER_BYTES: usize = 4096;
-/// Clusters of the table that stay where they are: 16 records.
+/// Clusters of the master file table that stay in place: 16 records.
 const KEPT_CLUSTERS: u64 = 4;
-/// A record in them that is reserved.
+/// A reserved record in them.
 const NEXT_RECORD: usize = 15;
 
-/// The ends of a record's sectors, and where its head keeps them.
+/// The ends of a record's sectors, and the places of their fixups in the header.
 fn sector_ends(record: &[u8]) -> [(usize, usize); 2] {
     let from = usize::from(u16::from_le_bytes([record[4], record[5]]));
     [(510, from + 2), (1022, from + 4)]
@@ -100,7 +100,8 @@ fn record(head: &[u8], attributes: &[Vec<u8>]) -> Vec<u8> {
     record
 }
 
-/// The part of a stream from a cluster on: `clusters` at a place, of all that `whole` says.
+/// The part of a stream from cluster `first` on: `clusters` clusters at `place`, as a copy of the
+/// attribute `whole`.
 fn part_of_stream(whole: &[u8], first: u64, clusters: u64, place: u64) -> Vec<u8> {
     let mut part = whole[..64].to_vec();
     part[16..24].copy_from_slice(&first.to_le_bytes());
@@ -114,7 +115,7 @@ fn part_of_stream(whole: &[u8], first: u64, clusters: u64, place: u64) -> Vec<u8
     part
 }
 
-/// Moves all of the table but its first records, which a list of attributes in record 0 says.
+/// Moves all but the first records of the table, and locates them by an attribute list in record 0.
 fn split_table(image: &mut [u8], to: u64) {
     let number =
         |bytes: &[u8], at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap());

@@ -7,8 +7,8 @@ use quarrier_files::{Entry, Kind, PlaceState, Places, State};
 
 use super::lab::{Lab, entries, named, skip};
 
-/// Every byte of every file is its own, the bytes after its end are slack, and deleted files own theirs
-/// as long as nothing else uses them.
+/// Checks that every byte of every file belongs to it, that the bytes after its end are slack, and that
+/// deleted files own their bytes until these are reused.
 fn check(lab: &Lab) {
     let source = lab.source();
     let entries = entries(&source);
@@ -48,7 +48,8 @@ fn check(lab: &Lab) {
     read_full_at(&source, 0, &mut sector).unwrap();
 }
 
-/// The bytes that no allocated entry has, byte by byte. In a record, the file in it has its bytes.
+/// An oracle: the bytes that no allocated entry owns, byte by byte. Inside a record, its file takes
+/// precedence.
 fn twin(entries: &[Entry], length: u64) -> Vec<Range<u64>> {
     let mut is_taken = vec![false; length as usize];
     let steps = [

@@ -1,4 +1,4 @@
-//! XFS, made by mkfs.xfs from a list of files; xfs_db says what is in it.
+//! XFS, made by mkfs.xfs from a list of files, compared with xfs_db.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -7,7 +7,7 @@ use quarrier_files::{Kind, Places, State, find};
 
 use super::lab::{Lab, content, entries, named, noise, skip};
 
-/// A volume with files, folders of every form, and links.
+/// A volume with files, folders in every format, and links.
 fn volume(options: &[&str]) -> Option<Lab> {
     let lab = Lab::new(64);
     let long = "x".repeat(700);
@@ -30,7 +30,7 @@ fn volume(options: &[&str]) -> Option<Lab> {
     );
     lab.put("list", list.as_bytes());
     let args = [&["-q", "-f", "-p", "list"], options, &["image"]].concat();
-    // Volumes of less than 300 MiB are no longer supported.
+    // mkfs.xfs refuses volumes of less than 300 MiB by default.
     let small = [&["--unsupported"], &args[..]].concat();
     if !lab.does("mkfs.xfs", &small) && !lab.does("mkfs.xfs", &args) {
         skip(&format!("mkfs.xfs {} does not run", options.join(" ")));
@@ -39,7 +39,7 @@ fn volume(options: &[&str]) -> Option<Lab> {
     Some(lab)
 }
 
-/// What xfs_db prints.
+/// The output of xfs_db.
 fn said(lab: &Lab, commands: &[&str]) -> Option<String> {
     let mut args = vec!["-r"];
     commands.iter().for_each(|command| args.extend(["-c", command]));
@@ -47,7 +47,7 @@ fn said(lab: &Lab, commands: &[&str]) -> Option<String> {
     lab.run("xfs_db", &args).map(|text| String::from_utf8(text).unwrap())
 }
 
-/// Names in a folder with inode and type, as xfs_db lists them.
+/// The names in a folder with inode and type, according to xfs_db.
 fn listed(lab: &Lab, path: &str) -> BTreeMap<String, (u64, Kind)> {
     let text = said(lab, &[&format!("ls {path}")]).unwrap();
     let names = text.lines().filter_map(|line| {
@@ -92,7 +92,7 @@ fn xfs_of_every_shape_is_as_xfs_db_has_it() {
                 .collect();
             let mut told = listed(&lab, folder);
             if shape.contains(&"ftype=0") {
-                // Without types in folders xfs_db knows none.
+                // Without file types in folders xfs_db prints none.
                 for (name, (_, kind)) in &mut told {
                     *kind = ours[name].1;
                 }
@@ -142,7 +142,7 @@ fn structures_that_lead_in_circles_end() {
     let Some(lab) = volume(&[]) else { return };
     let whole = entries(&lab.source());
     let mut image = std::fs::read(lab.path("image")).unwrap();
-    // The names of a folder lead to the root, and its first free block to itself.
+    // Make a folder's names point to the root, and its first free region to itself.
     let docs = named(&whole, "/docs").extents()[0];
     let root = named(&whole, "/").inode.to_be_bytes();
     let leaf = named(&whole, "/docs/deep").inode.to_be_bytes();
@@ -155,7 +155,7 @@ fn structures_that_lead_in_circles_end() {
     assert_eq!(named(&all, "/random.bin").size, 100_000);
 }
 
-/// Deletes a file as the system does: its inode keeps the extents, and is free.
+/// Deletes a file as the kernel does: its inode keeps the extents, and is free.
 fn delete(image: &mut [u8], number: u64) {
     let is_it = |at: &usize| {
         image[*at..].starts_with(b"IN") && image[at + 152..at + 160] == number.to_be_bytes()
@@ -181,7 +181,7 @@ fn deleted_files_keep_their_extents_and_some_their_names() {
     let source = lab.source();
     let whole = entries(&source);
     let mut image = std::fs::read(lab.path("image")).unwrap();
-    // Three names next to each other: the first keeps its name, so does the second, the third does not.
+    // Three adjacent names: the first and the second keep their names, the third does not.
     let paths = [350, 351, 352].map(|number| format!("/docs/number-{number}-with-a-long-name"));
     let numbers = paths.each_ref().map(|path| named(&whole, path).inode);
     let extents = named(&whole, "/docs").extents();

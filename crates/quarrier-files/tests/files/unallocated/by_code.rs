@@ -1,4 +1,4 @@
-//! Volumes and partition tables made by code, hostile ones too.
+//! Volumes and partition tables built by code, including hostile ones.
 
 use proptest::prelude::*;
 use quarrier_core::source::Memory;
@@ -17,7 +17,7 @@ fn put(bytes: &mut [u8], at: usize, value: &[u8]) {
     bytes[at..at + value.len()].copy_from_slice(value);
 }
 
-/// FAT12 of 100 sectors: the table in sector 1, the root in 2, clusters of a sector from 3.
+/// FAT12 of 100 sectors: the table in sector 1, the root in 2, one-sector clusters from 3 on.
 fn fat(taken: &[usize]) -> Vec<u8> {
     let mut bytes = vec![0; 100 * 512];
     put(&mut bytes, 0, &[0xEB, 0x3C, 0x90]);
@@ -34,8 +34,8 @@ fn fat(taken: &[usize]) -> Vec<u8> {
     bytes
 }
 
-/// exFAT of 64 sectors: the FAT in sector 24, clusters of a sector from 32: the root directory,
-/// then the bitmap.
+/// exFAT of 64 sectors: the FAT in sector 24, one-sector clusters from 32 on: the root directory, then
+/// the bitmap.
 fn exfat(taken: &[usize]) -> Vec<u8> {
     let mut bytes = vec![0; 64 * 512];
     put(&mut bytes, 3, b"EXFAT   ");
@@ -102,7 +102,7 @@ fn space_outside_of_partitions_is_free() {
     assert_eq!(sectors, [(0, 50), (150, 210), (309, 420), (484, 700)]);
 }
 
-/// Types of partitions as they stand on disks.
+/// Partition types in on-disk byte order.
 const DATA: [u8; 16] = [7; 16];
 const RESERVED: [u8; 16] = *b"\x16\xE3\xC9\xE3\x5C\x0B\xB8\x4D\x81\x7D\xF9\x2D\xF0\x02\x15\xAE";
 const BIOS_BOOT: [u8; 16] = *b"Hah!IdontNeedEFI";
@@ -134,7 +134,7 @@ fn put_gpt(disk: &mut [u8], sector_bytes: usize, partitions: &[([u8; 16], u64, u
     }
 }
 
-/// A disk of 400 sectors with two volumes of FAT, at sectors 100 and 200.
+/// A disk of 400 sectors with two FAT volumes, at sectors 100 and 200.
 fn gpt_disk() -> Vec<u8> {
     let mut disk = vec![0; 400 * 512];
     put_gpt(&mut disk, 512, &[(DATA, 100, 199), (DATA, 200, 299)]);
@@ -163,13 +163,13 @@ fn partitions_of_a_gpt_are_read() {
 
 #[test]
 fn the_backup_of_a_gpt_is_used_where_the_first_is_damaged() {
-    // A byte of the header, of the list, of the signature; and both sectors of the start.
+    // Damage a byte of the header, of the array, of the signature; then both sectors at the start.
     for range in [512 + 40..512 + 41, 1024 + 32..1024 + 33, 512..513, 0..1024] {
         let mut disk = gpt_disk();
         disk[range.clone()].iter_mut().for_each(|byte| *byte ^= 0xA5);
         let notice = check_gpt_disk(&disk).expect("it is said");
         assert!(notice.contains("backup at byte 204288"), "{range:?}: {notice}");
-        // Without a backup nothing is believed.
+        // With the backup damaged, too, the table is rejected.
         disk[399 * 512 + 50] ^= 1;
         assert!(matches!(found(&disk), Err(Error::FileSystem { .. })), "{range:?}");
     }
@@ -201,7 +201,7 @@ fn what_holds_no_known_file_system_is_passed_over() {
     put(&mut disk, 300 * 512, b"LUKS\xBA\xBE");
     put(&mut disk, 500 * 512 + 4086, b"SWAPSPACE2");
     put(&mut disk, 600 * 512 + 3, b"-FVE-FS-");
-    // A cluster table that is too short for them is not trusted.
+    // A FAT too short for its clusters is not trusted.
     put(&mut disk, 700 * 512, &fat(&[]));
     put(&mut disk, 700 * 512 + 19, &[0xFF, 0xFF]);
     let found = found(&disk).unwrap();
@@ -272,7 +272,7 @@ fn a_chain_of_logical_partitions_that_leads_back_ends() {
 }
 
 proptest! {
-    /// Any bytes in the first sectors of each kind: an answer within the source, or an error.
+    /// For arbitrary first sectors of each file system: ranges within the source, or an error.
     #[test]
     fn hostile_volumes_end_in_an_answer_or_an_error(
         kind in 0usize..5,

@@ -18,7 +18,7 @@ struct Lab {
 }
 
 impl Lab {
-    /// A file of `mebibytes`, holes all of it.
+    /// A sparse file of `mebibytes`.
     fn new(mebibytes: u64) -> Lab {
         let folder = tempfile::tempdir().unwrap();
         let image = std::fs::File::create(folder.path().join("image")).unwrap();
@@ -51,7 +51,7 @@ impl Lab {
         found
     }
 
-    /// Files that are there are taken, those in `deleted` are free, block by block.
+    /// Checks, block by block, that existing files are allocated and those in `deleted` are free.
     fn check_files(&self, deleted: &[u8]) {
         let found = self.find();
         let mut seen = [0; FILES as usize];
@@ -71,7 +71,7 @@ impl Lab {
     }
 }
 
-/// Blocks of 1,024 bytes, each with the number of its file.
+/// Blocks of 1,024 bytes, filled with the number of their file.
 fn content(number: u8) -> Vec<u8> {
     let block = |index: usize| {
         let mut block = vec![b'Q', b'F', number];
@@ -195,7 +195,7 @@ fn exfat_says_what_is_free() {
     }
     let found = lab.find();
     assert_eq!(found.volumes[0].kind, "exFAT");
-    // The bitmap, the table of upper-case letters and the root directory are not free.
+    // The bitmap, the up-case table and the root directory are allocated.
     let heap = number_at(&lab.image(), 88) * 512;
     assert!(!is_free(&found, heap, 512));
     assert!(found.bytes() > 24 << 20 && found.bytes() < (32 << 20) - heap);

@@ -1,4 +1,4 @@
-//! Real volumes. They are no part of the tree; where they are not there, the tests are skipped.
+//! Real volumes. They are not in the repository; tests are skipped if they are missing.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -33,7 +33,7 @@ fn deleted_files_of_a_fat_volume_are_free() {
     let found = find(&image).unwrap();
     check_order(&found, image.length());
     assert_eq!(found.volumes[0].kind, "FAT16");
-    // The layout on the page of the image: sectors of the deleted files and folders.
+    // The sectors of the deleted files and folders, from the image's web page.
     for sectors in [88..112, 116..126] {
         for sector in sectors {
             assert!(is_free(&found, sector * 512, 512), "sector {sector}");

@@ -1,5 +1,5 @@
-//! Free ranges according to file systems: made by the system's tools where they exist, by code
-//! otherwise, and with known answers.
+//! Free ranges according to file systems made by system tools if available, built by code otherwise,
+//! and with known answers.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
 #![allow(clippy::print_stderr, reason = "a test that is skipped says so")]
@@ -11,17 +11,17 @@ mod known;
 
 use quarrier_files::unallocated::Unallocated;
 
-/// Whether a range of the source is free from its first byte to its last.
+/// Whether all bytes of a range are free.
 fn is_free(found: &Unallocated, start: u64, length: u64) -> bool {
     found.ranges.iter().any(|range| range.start <= start && start + length <= range.end)
 }
 
-/// Whether no byte of a range of the source is free.
+/// Whether no byte of a range is free.
 fn is_taken(found: &Unallocated, start: u64, length: u64) -> bool {
     found.ranges.iter().all(|range| range.end <= start || start + length <= range.start)
 }
 
-/// Ranges are sorted, not empty, and apart.
+/// Checks that ranges are sorted, not empty, and not adjacent.
 fn check_order(found: &Unallocated, length: u64) {
     let mut end = None;
     for range in &found.ranges {
