@@ -1,5 +1,5 @@
-//! A kernel of your own: the entropy of each MiB of a file. Text has around 4 bits per byte,
-//! programs around 6, compressed and encrypted data nearly 8.
+//! A custom kernel: the entropy of each MiB of a file. Text has around 4 bits per byte, programs
+//! around 6, compressed and encrypted data nearly 8.
 //!
 //! ```text
 //!  file ─→ 2 readers ─→ 6 buffers ─→ 3 workers ─→ sink
@@ -35,7 +35,7 @@ impl Kernel for Count {
 
     fn need(&self) -> Need {
         // The kernel looks at each byte alone, so it needs no context. It counts zeros too, so it
-        // leaves `skip_zeros` off, as it is by default, and sees the holes of sparse files.
+        // leaves `skip_zeros` off, which is the default, and sees the holes of sparse files.
         Need::default()
     }
 

@@ -19,7 +19,7 @@ pub const DAY_NS: i64 = 24 * HOUR_NS;
 const EPOCH: i64 = 719_468;
 /// Days of 400 years.
 const ERA: i64 = 146_097;
-/// The day number of a later year does not fit 32 bits.
+/// Bound on years: the day number of a later one does not fit 32 bits.
 const YEAR_MAX: i64 = 6_000_000;
 
 /// Returns the day of a date, counted from 1970-01-01; `None` if the date does not exist or its day

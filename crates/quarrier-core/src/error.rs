@@ -1,4 +1,4 @@
-//! The one error type of this crate: what, where, and what to try.
+//! The error type of this crate: what failed, where, and what to try.
 
 use std::fmt;
 use std::io;
@@ -17,7 +17,7 @@ pub enum Error {
         /// The operating system's answer.
         error: io::Error,
     },
-    /// The path is not a file with bytes at offsets, but a folder, for example.
+    /// The path does not allow random access, for example because it is a folder.
     NotReadable {
         /// The path as given.
         source_name: String,
@@ -30,7 +30,7 @@ pub enum Error {
         source_name: String,
         /// Length in bytes when it was opened.
         opened_bytes: u64,
-        /// The offset at which no more bytes came.
+        /// The offset at which the source ended.
         ended_at: u64,
     },
     /// A size, range or count is invalid.

@@ -37,9 +37,9 @@ pub fn encode(bytes: &[u8]) -> String {
     bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
 }
 
-/// Parses bytes such as `FF D8 ?? 4?` into a value and a mask for each; the mask has the bits that
-/// count. `??` is any byte, and in `?A` and `A?` half a byte is free. Blanks, commas and colons
-/// between bytes are ignored. An empty string is valid.
+/// Parses bytes such as `FF D8 ?? 4?` into a value and a mask for each byte; a mask bit of 1 must
+/// match. `??` is any byte; in `?A` and `A?`, one half byte is a wildcard. Blanks, commas and
+/// colons between bytes are ignored. An empty string is valid.
 ///
 /// # Errors
 /// Other characters, and bytes that are not two adjacent digits.

@@ -1,7 +1,7 @@
 //! The instruction sets for which loops are compiled, and which of them this CPU supports.
 
-/// The features of each set. The macros that enable and that detect them share these lists, so that
-/// use and detection cannot differ.
+/// The features of each set. The macros that enable features and those that detect them share these
+/// lists, so that use and detection cannot differ.
 #[cfg(target_arch = "x86_64")]
 macro_rules! avx512 {
     ($with:ident) => {
@@ -42,8 +42,8 @@ macro_rules! detected {
 
 /// An instruction set for which loops are compiled, besides the portable one.
 ///
-/// A name stands for the same features everywhere: in kernels, in engines' names and in `explain`.
-/// A function that enables some of the features asserts at compile time, by [`has`](Isa::has), that
+/// A name means the same features everywhere: in kernels, in engines' names and in `explain`. A
+/// function that enables some of the features asserts at compile time, by [`has`](Isa::has), that
 /// its set contains them, and is called only if [`is_available`](Isa::is_available) detected the
 /// whole set.
 ///

@@ -1,4 +1,5 @@
-//! Where bytes lie, and how they are moved once.
+//! Memory regions, sources, and the pipeline that processes a source in parallel without needless
+//! copies.
 //!
 //! ```text
 //!  Source ──→ feed ──→ chunks ──→ workers ──→ turnstile ──→ Sink

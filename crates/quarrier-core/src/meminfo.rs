@@ -11,17 +11,17 @@ pub fn read_bytes(name: &str) -> Option<u64> {
     line_bytes(&fs::read_to_string("/proc/meminfo").ok()?, name)
 }
 
-/// Returns the bytes of the first line `name: 123 kB` in a text of the kernel, whose kB have 1024
-/// bytes.
+/// Returns the bytes of the first line `name: 123 kB` in a text of the kernel, in which 1 kB is
+/// 1024 bytes.
 pub fn line_bytes(text: &str, name: &str) -> Option<u64> {
     let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
     let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
     kib.checked_mul(1024)
 }
 
-/// The limits of a cgroup of version 2 beyond which the kernel kills a process.
+/// The limits of a cgroup version 2 beyond which the kernel kills processes.
 const HARD: &[&str] = &["memory.max"];
-/// With those beyond which it slows a process down until it has freed enough.
+/// In addition, the limit beyond which the kernel throttles processes until they have freed enough.
 const ALL: &[&str] = &["memory.max", "memory.high"];
 
 /// Returns the number of bytes that this process can still use at full speed: the minimum of the
@@ -62,7 +62,7 @@ fn room(limits: &[&str]) -> Option<u64> {
     cgroup(&groups, Path::new("/sys/fs/cgroup"), limits)
 }
 
-/// The room in `groups`, which have these limits in version 2.
+/// The room in `groups`; `limits` are the files with the limits in version 2.
 fn cgroup(groups: &str, root: &Path, limits: &[&str]) -> Option<u64> {
     let rooms = groups.lines().filter_map(|line| {
         // hierarchy:controllers:path
@@ -80,7 +80,7 @@ fn cgroup(groups: &str, root: &Path, limits: &[&str]) -> Option<u64> {
     rooms.min()
 }
 
-/// Returns the least room of a group and its ancestors, up to the visible root.
+/// Returns the minimum room of a group and its ancestors, up to the visible root.
 fn least(root: &Path, path: &str, limits: &[&str], usage: &str) -> Option<u64> {
     let path = root.join(path.trim_start_matches('/'));
     let groups = path.ancestors().take_while(|group| group.starts_with(root));

@@ -1,4 +1,4 @@
-//! Panics at the edge of a program: it reports each in one line and exits with an error.
+//! Panics at the edge of a program: it reports each panic in one line and exits with an error.
 //!
 //! ```text
 //!  any thread panics ─→ hook: nothing is printed, the place is kept
@@ -11,7 +11,7 @@ use std::sync::Mutex;
 
 use crate::sync::lock;
 
-/// The first panic that nobody has taken yet.
+/// The first panic that was not taken yet.
 static LEFT: Mutex<Option<Panicked>> = Mutex::new(None);
 
 /// A panicked thread, shown as a sentence without the panic's message.

@@ -1,8 +1,8 @@
-//! Sizes and offsets in text form: one grammar for options, files and arguments.
+//! Parses sizes and offsets: one grammar for options, files and arguments.
 
 use std::fmt;
 
-/// Units in capitals, with their bytes. A single letter is a power of 1024, as `KiB` is.
+/// Units in capitals, with their bytes. Single letters and `KiB` and the like are powers of 1024.
 const UNITS: [(&str, u64); 14] = [
     ("", 1),
     ("B", 1),
@@ -24,9 +24,9 @@ const UNITS: [(&str, u64); 14] = [
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SizeError {
-    /// It does not have the form of a size.
+    /// The string does not have the form of a size.
     NotASize(String),
-    /// It does not fit 64 bits.
+    /// The size does not fit 64 bits.
     TooLarge(String),
 }
 
@@ -49,8 +49,8 @@ impl From<SizeError> for String {
     }
 }
 
-/// Reads a size in bytes: `65536`, `0x10000`, `64K` or `64KiB` (K, M, G, T: powers of 1024), `64KB`
-/// (powers of 1000). Units are read in either case, and blanks may stand before them.
+/// Parses a size in bytes: `65536`, `0x10000`, `64K` or `64KiB` (K, M, G, T: powers of 1024),
+/// `64KB` (powers of 1000). Units are case-insensitive, and may follow blanks.
 ///
 /// ```
 /// use quarrier_core::size::parse_size;
@@ -60,7 +60,7 @@ impl From<SizeError> for String {
 /// # Ok::<(), quarrier_core::size::SizeError>(())
 /// ```
 ///
-/// # Errors
+/// A string of another form, such as a fraction, or a size that does not fit 64 bits.
 /// A text of another form, such as a fraction, or a size of more than 64 bits.
 pub fn parse_size(text: &str) -> Result<u64, SizeError> {
     let text = text.trim();

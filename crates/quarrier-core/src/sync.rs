@@ -5,7 +5,7 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 /// Locks `mutex`, even if a thread panicked while it held the lock.
 ///
 /// For data that every holder leaves consistent at each step. A panic in one thread then does not
-/// spread to all the others: the thread that started them gets the first one.
+/// spread to the others; the thread that started them gets the first panic.
 pub fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

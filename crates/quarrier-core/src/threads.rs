@@ -1,8 +1,8 @@
 //! Threads: the only place where they are created.
 //!
-//! A system may refuse a thread (limits on processes or memory, a full cgroup). This workspace
-//! disallows the functions of the standard library that panic then; the functions here return an
-//! error, or let fewer threads do the same work.
+//! The system may refuse to create a thread (limits on processes or memory, a full cgroup). The
+//! functions of the standard library that panic in this case are disallowed in this workspace; the
+//! functions here return an error, or let fewer threads do the same work.
 
 #![allow(clippy::disallowed_methods, reason = "here they are called with care")]
 
@@ -10,11 +10,11 @@ use std::io;
 use std::panic::resume_unwind;
 use std::thread::{Builder, JoinHandle, Scope, ScopedJoinHandle, scope};
 
-/// Runs `work` for every member of a team, each on its own thread and the first on the caller's: a
-/// team of one starts no thread. Returns the results in the order of the members.
+/// Runs `work` for every member of a team, each on its own thread except the first, which runs on
+/// the caller's: a team of one starts no thread. Returns the results in the order of the members.
 ///
 /// If the system refuses a thread, its member and those after it are dropped without running. So
-/// `work` must be shared: each member takes the next piece until none is left.
+/// the work must be shared: each member takes the next piece until none is left.
 ///
 /// Costs about 30 µs per thread.
 ///

@@ -1,4 +1,4 @@
-//! Workers that fill one array, each a chunk of it at a time, in place.
+//! Workers that fill one array in place, one chunk at a time.
 //!
 //! ```
 //! use quarrier_core::parallel::{self, Cut};
@@ -24,8 +24,8 @@
 //! # Ok::<(), quarrier_core::Error>(())
 //! ```
 //!
-//! Chunks are claimed one by one, so that uneven work balances. What comes out must not depend on
-//! how an array was cut: that is the kernel's promise, `tests/core/parallel.rs` holds the others.
+//! Chunks are claimed one by one, so that uneven work balances. The result must not depend on how
+//! an array was cut: that is the kernel's promise; `tests/core/parallel.rs` checks the others.
 
 mod keep;
 

@@ -31,7 +31,7 @@ enum Held<'a> {
         Arc<AlignedBuffer>,
         #[expect(dead_code, reason = "held for its drop")] Lease<'a, AlignedBuffer>,
     ),
-    /// Bytes that no window can show. They, too, count towards the maximum number of windows.
+    /// Bytes that no window can show. These, too, count towards the maximum number of windows.
     Own(AlignedBuffer, #[expect(dead_code, reason = "held for its drop")] Option<Lease<'a, ()>>),
 }
 
@@ -71,7 +71,7 @@ impl<'a> Filled<'a> {
         shown.is_torn() || matches!(source.read_at(last, &mut [0]), Ok(0))
     }
 
-    /// Reads the piece again with `read_at`, whose error gives the reason.
+    /// Reads the piece again with `read_at`, whose error states the cause.
     pub(super) fn read_again(self, source: &dyn Source) -> Result<Filled<'a>> {
         let mut unreadable = Vec::new();
         let buffer = read_piece(source, &self.piece, &mut unreadable)?;
@@ -82,7 +82,8 @@ impl<'a> Filled<'a> {
         Ok(Filled { piece: self.piece, held: Held::Own(buffer, permit), unreadable })
     }
 
-    /// Returns the reason why bytes of a window, which others have already seen as zeros, disappeared.
+    /// Returns the reason why bytes of a window disappeared after others may have seen them as
+    /// zeros.
     pub(super) fn why_torn(self, source: &dyn Source) -> Error {
         let offset = self.piece.read.start;
         match self.read_again(source) {
@@ -127,14 +128,14 @@ impl Step<'_> {
 
 /// Hands out chunks in order; any worker may call it.
 pub(super) trait Feed<'a>: Sync {
-    /// Returns the next chunk, or `None` if there is none.
+    /// Returns the next chunk, or `None` at the end.
     fn next(&self, recorder: &mut Recorder) -> Option<Step<'a>>;
 
-    /// Ends the run early: waiting threads get nothing.
+    /// Ends the run early: waiting threads get `None`.
     fn close(&self);
 }
 
-/// The shared cutter. After an error or the end it yields nothing more.
+/// The shared cutter. It yields nothing more after an error or the end.
 pub(super) struct Cutter<'a> {
     pieces: Mutex<(Pieces<'a>, bool)>,
     /// The zeros for holes; allocated at the first hole.
@@ -185,7 +186,7 @@ pub(super) struct WindowFeed<'a> {
     pub(super) source: &'a dyn Source,
     pub(super) cutter: Cutter<'a>,
     pub(super) permits: &'a BufferPool<()>,
-    /// Without it, bytes that others may change are read.
+    /// Without it, bytes that others may change are read into buffers.
     pub(super) promise: Option<AsData>,
 }
 
@@ -228,7 +229,7 @@ impl<'a> Feed<'a> for WindowFeed<'a> {
     }
 }
 
-/// Workers read for themselves, into buffers that stay in their caches.
+/// Workers read on their own, into buffers that stay in their caches.
 pub(super) struct ReadFeed<'a> {
     pub(super) source: &'a dyn Source,
     pub(super) cutter: Cutter<'a>,
@@ -250,7 +251,7 @@ impl<'a> Feed<'a> for ReadFeed<'a> {
             Step::Chunk(filled) => {
                 recorder.busy(Stage::Read, start, filled.piece.own.end - filled.piece.own.start);
             }
-            // Later chunks are useless.
+            // Later chunks are not needed.
             Step::Failed(..) => self.cutter.close(),
         }
         Some(step)

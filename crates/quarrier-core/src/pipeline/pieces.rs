@@ -9,7 +9,7 @@ use crate::source::Source;
 
 const PAGE: u64 = PAGE_BYTES as u64;
 
-/// A piece of work whose bytes are not read yet.
+/// A piece of work whose bytes were not read yet.
 #[derive(Debug, Clone)]
 pub(super) struct Piece {
     pub(super) index: u64,
@@ -25,7 +25,7 @@ pub(super) struct Piece {
     pub(super) is_hole: bool,
 }
 
-/// A range of the source that pieces may show, and the part of it whose positions they own.
+/// A range of the source that pieces may show, and the part of it that they own.
 #[derive(Debug, Clone)]
 pub(super) struct Part {
     pub(super) seen: Range<u64>,
@@ -35,17 +35,17 @@ pub(super) struct Part {
 /// Yields the pieces of parts of a source in order.
 pub(super) struct Pieces<'a> {
     source: &'a dyn Source,
-    /// The parts that come after the present one.
+    /// The parts after the current one.
     later: std::vec::IntoIter<Part>,
-    /// The bytes that pieces of the present part may show.
+    /// The bytes that pieces of the current part may show.
     range: Range<u64>,
-    /// Where the positions end that pieces own.
+    /// The end of the positions that pieces own.
     owned_end: u64,
     need: Need,
     piece_bytes: u64,
     next_index: u64,
     at: u64,
-    /// The current stretch, which pieces are cut from, and whether it is a hole.
+    /// The current stretch, which is being cut into pieces, and whether it is a hole.
     stretch: (Range<u64>, bool),
     skipped_bytes: u64,
 }
@@ -71,7 +71,7 @@ impl<'a> Pieces<'a> {
         }
     }
 
-    /// Positions passed over because they lie in holes.
+    /// Positions skipped because they lie in holes.
     pub(super) fn skipped_bytes(&self) -> u64 {
         self.skipped_bytes
     }
@@ -110,7 +110,7 @@ impl<'a> Pieces<'a> {
         Ok(Some(piece))
     }
 
-    /// Moves on to the next stretch: data and the positions whose context reaches it, or a hole
+    /// Moves on to the next stretch: data and the positions whose context includes it, or a hole
     /// whose positions see no data. Returns false at the end.
     fn next_stretch(&mut self) -> Result<bool> {
         let (seen_end, end) = (self.range.end, self.owned_end);
@@ -118,7 +118,7 @@ impl<'a> Pieces<'a> {
             return Ok(false);
         }
         let (before, after) = (self.need.before_bytes as u64, self.need.after_bytes as u64);
-        // Data before the position may still be part of its context.
+        // Data before the position may be part of its context.
         let sight = if self.need.skip_zeros {
             self.at.saturating_sub(before).max(self.range.start)
         } else {
@@ -147,8 +147,7 @@ impl<'a> Pieces<'a> {
         Ok(true)
     }
 
-    /// Returns the offset at which reading begins for a piece whose first owned position is
-    /// `own_start`.
+    /// Returns the offset from which to read for a piece whose first owned position is `own_start`.
     fn read_start(&self, own_start: u64) -> u64 {
         let first = own_start.saturating_sub(self.need.before_bytes as u64);
         (first - first % PAGE).max(self.range.start)

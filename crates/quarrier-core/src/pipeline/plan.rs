@@ -1,4 +1,4 @@
-//! Plans a run: takes the user's settings, and chooses the others.
+//! Plans a run: uses the settings of the user, and chooses the rest.
 
 use std::ops::Range;
 use std::sync::atomic::AtomicBool;
@@ -15,7 +15,7 @@ pub enum Access {
     /// Windows onto the page cache, or slices of memory, without a copy. Bytes that others may
     /// change are shown only with [`Pipeline::show_changing`].
     Window,
-    /// Workers read with `pread` into buffers of their own.
+    /// Workers read with `pread` into their own buffers.
     Read,
     /// Readers fill buffers while workers work on others.
     Queue,
@@ -38,7 +38,7 @@ impl Access {
 /// Allocates buffers: takes a size in bytes and returns a buffer of at least that size.
 pub(super) type Memory<'a> = &'a (dyn Fn(usize) -> Option<AlignedBuffer> + Sync);
 
-/// A run to start: a source and settings. The plan chooses the settings that are not set.
+/// A run to start: a source and settings. The plan chooses settings left unset.
 #[derive(Clone)]
 pub struct Pipeline<'a> {
     pub(super) source: &'a dyn Source,
@@ -69,9 +69,9 @@ pub struct Plan {
     pub buffers: usize,
     /// Maximum number of owned positions per chunk.
     pub buffer_bytes: usize,
-    /// Why this access was chosen.
+    /// The reason for this access.
     pub reason: &'static str,
-    /// The measured rate that decided readers and buffers, and where it was measured.
+    /// The measured rate that determined readers and buffers, and where it was measured.
     pub by: Option<(AccessRate, String)>,
 }
 
@@ -79,18 +79,18 @@ pub struct Plan {
 const BUFFER_BYTES_MAX: usize = 1 << 30;
 /// The maximum number of buffers or windows.
 const BUFFERS_MAX: usize = 4096;
-/// The largest window: large enough that the cost of mapping vanishes, and small enough that a few
-/// of them fit any machine. (1 GiB in the page cache, 2 threads, Zen 4: windows of 1 MiB 16 GB/s, 4
-/// MiB 30, 16 MiB 32, the whole file mapped at once 31.)
+/// The largest window: large enough that the cost of mapping is negligible, and small enough that a
+/// few of them fit on any machine. (1 GiB in the page cache, 2 threads, Zen 4: windows of 1 MiB 16
+/// GB/s, 4 MiB 30, 16 MiB 32, the whole file mapped at once 31.)
 const WINDOW_BYTES: usize = 16 << 20;
 /// The default size of a read buffer: the fastest of 64 KiB to 64 MiB for page-cached files.
 const BUFFER_BYTES: usize = 1 << 20;
 
-/// The reason for copying data that is in memory.
+/// The reason for copying data that is in memory already.
 const CHANGING: &str = "others may change the source while it is looked at";
 
 impl<'a> Pipeline<'a> {
-    /// Makes a run over the whole of `source`.
+    /// Creates a run over the whole of `source`.
     pub fn new(source: &'a dyn Source) -> Self {
         Pipeline {
             source,
@@ -144,9 +144,8 @@ impl<'a> Pipeline<'a> {
         self
     }
 
-    /// Lets kernel and sink see bytes that others may change, without a copy: pages of a file, an
-    /// array of another thread. Both must tolerate changes, see [`AsData`]. By default they see
-    /// copies.
+    /// Lets kernel and sink see, in place, bytes that others may change: pages of a file, an array
+    /// of another thread. Both must tolerate changes, see [`AsData`]. By default they see copies.
     #[must_use]
     pub fn show_changing(mut self, promise: AsData) -> Self {
         self.promise = Some(promise);
@@ -160,31 +159,31 @@ impl<'a> Pipeline<'a> {
         self
     }
 
-    /// Searches each of `ranges`, which are in order and do not overlap, as if it were a whole source, and
-    /// nothing else. Results come in the order of the source.
+    /// Searches only `ranges`, which must be sorted and disjoint, each as if it were a whole
+    /// source. Results come in the order of the source.
     #[must_use]
     pub fn ranges(mut self, ranges: &'a [Range<u64>]) -> Self {
         self.ranges = Some(ranges);
         self
     }
 
-    /// Works on the positions in `owned` only. Kernel and sink still see the bytes around them, as far as
-    /// the searched range has them.
+    /// Works only on the positions in `owned`. Kernel and sink still see the bytes around them, as
+    /// far as the searched range has them.
     #[must_use]
     pub fn owning(mut self, owned: Range<u64>) -> Self {
         self.owned = Some(owned);
         self
     }
 
-    /// The measured rates of the source. A run that must fetch its bytes uses the best of these
-    /// combinations, unless readers, buffers or sizes are set.
+    /// Sets the measured rates of the source. A run that must fetch its bytes uses the best of
+    /// these combinations, unless readers, buffers or sizes are set.
     #[must_use]
     pub fn rates(mut self, rates: Rates) -> Self {
         self.rates = Some(rates);
         self
     }
 
-    /// Ends the run early, keeping the results so far, when the flag becomes true.
+    /// Ends the run early when the flag becomes true, keeping the results until then.
     #[must_use]
     pub fn stop(mut self, stop: &'a AtomicBool) -> Self {
         self.stop = Some(stop);
@@ -242,7 +241,7 @@ impl<'a> Pipeline<'a> {
             Access::Window => WINDOW_BYTES,
             _ => by.as_ref().map_or(BUFFER_BYTES, |(asked, _)| asked.block_bytes),
         };
-        // Even a small source is divided among the workers.
+        // Divide even a small source among the workers.
         let share = (length / (16 * workers as u64)).min(default_bytes as u64) as usize;
         let share = (share & !(64 * 1024 - 1)).max(64 * 1024);
         let buffer_bytes = self.buffer_bytes.unwrap_or(share);
@@ -263,7 +262,7 @@ impl<'a> Pipeline<'a> {
             Access::Queue => workers + 2 * readers + 2,
             Access::Uring => workers + in_flight.unwrap_or(16),
         };
-        // Fewer buffers than workers suffice: workers without one wait.
+        // Fewer buffers than workers are fine: workers without one wait.
         let fit = match access {
             Access::Window => BUFFERS_MAX as u64,
             _ => (memory_bytes() / 2 / buffer_bytes as u64).clamp(2, BUFFERS_MAX as u64),
@@ -284,7 +283,7 @@ impl<'a> Pipeline<'a> {
         Ok(Plan { access, readers, workers, buffers, buffer_bytes, reason, by })
     }
 
-    /// The owned positions in a part of the range.
+    /// The owned positions within a part of the range.
     pub(super) fn owned_within(&self, part: &Range<u64>) -> Range<u64> {
         match &self.owned {
             None => part.clone(),

@@ -8,7 +8,7 @@ use crate::region::AlignedBuffer;
 use crate::source::{Source, read_full_at};
 use crate::threads;
 
-/// Measured rates of a source, or of the disk that has it.
+/// Measured rates of a source, or of the disk it is on.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Rates {
     /// The rate of each measured combination of request size and queue depth.
@@ -28,7 +28,7 @@ pub struct AccessRate {
     pub bytes_per_second: f64,
 }
 
-/// Rates within this share of the best count as equal: measurements are not more exact.
+/// Rates within this share of the best count as equal, given the precision of measurements.
 const ALIKE: f64 = 0.97;
 /// A probe takes at most this long and at most this share of the bytes to read.
 const PROBE_TIME: Duration = Duration::from_secs(1);
@@ -36,7 +36,7 @@ const PROBE_PART: u64 = 16;
 /// A trial of one combination aims at this time, with at least this many rounds of requests.
 const TRIAL_TIME: Duration = Duration::from_millis(60);
 const TRIAL_ROUNDS: u64 = 2;
-/// Shorter reads end before a probe would know the rates.
+/// Shorter reads would end before a probe could determine the rates.
 const PROBED_BYTES_MIN: u64 = 256 << 20;
 const BLOCK_BYTES: usize = 1 << 20;
 /// The request sizes that a plan may choose.
@@ -61,14 +61,14 @@ impl Rates {
     }
 
     /// Measures the source: reads the first bytes of `range` in several ways, for a second at most,
-    /// and at most a 16th of them. `None` for a range under 256 MiB, which is too short to be worth
-    /// it, and if the bytes cannot be read.
+    /// and at most a 16th of them. Returns `None` for a range under 256 MiB, which is too short to
+    /// be worth it, or if the bytes cannot be read.
     pub fn probe(source: &dyn Source, range: Range<u64>) -> Option<Self> {
         let length = range.end.saturating_sub(range.start);
         if length < PROBED_BYTES_MIN {
             return None;
         }
-        // A hole would seem to be fast.
+        // Measuring a hole would report a rate that is too high.
         let data = source.next_data(range.start).ok()??;
         let mut probe = Probe {
             source,
@@ -99,7 +99,7 @@ impl AccessRate {
     }
 }
 
-/// A probe of a source; it reads each byte once.
+/// A probe of a source, which reads each byte once.
 struct Probe<'a> {
     source: &'a dyn Source,
     at: u64,
@@ -129,7 +129,7 @@ impl Probe<'_> {
         if self.at + least > self.end || Instant::now() >= self.until {
             return None;
         }
-        // Later trials need bytes, too: take a quarter of the rest, unless the minimum is more.
+        // Later trials need bytes, too: use a quarter of the rest, unless the minimum is more.
         let end = (self.at + least.max((self.end - self.at) / 4)).min(self.end);
         let (next, given) = (AtomicU64::new(self.at), AtomicU64::new(0));
         let started = Instant::now();

@@ -69,7 +69,7 @@ fn is_gone(error: &io::Error) -> bool {
     ];
     match error.raw_os_error() {
         Some(code) => GONE.iter().any(|gone| gone.raw_os_error() == code),
-        // A source that is not a file of the system reports it by the error's kind.
+        // A source other than a file of the system reports it by the error's kind.
         None => matches!(
             error.kind(),
             ConnectionAborted | NotConnected | NotFound | PermissionDenied | StaleNetworkFileHandle

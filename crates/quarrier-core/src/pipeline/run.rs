@@ -1,4 +1,4 @@
-//! Runs a pipeline: starts readers and workers, waits for them, and returns the account.
+//! Runs a pipeline: starts readers and workers, waits for them, and returns the account of the run.
 
 use std::io::Read;
 use std::ops::Range;
@@ -31,18 +31,18 @@ pub struct Run {
     pub hole_bytes: u64,
     /// Time from start to end.
     pub elapsed: Duration,
-    /// Which thread was busy when.
+    /// When each thread was busy.
     pub timeline: Timeline,
     /// Ranges that could not be read, in order.
     pub unreadable: Vec<Range<u64>>,
     /// Whether the sink or the stop flag ended the run early.
     pub stopped: bool,
-    /// The sink has received everything before this offset.
+    /// The offset before which the sink has received everything.
     pub position: u64,
 }
 
 impl Run {
-    /// Makes the account of completed work that ran without a pipeline, with `plan` as its plan.
+    /// Creates an account for completed work that ran without a pipeline but according to `plan`.
     pub fn of(plan: Plan, bytes: u64, elapsed: Duration, timeline: Timeline) -> Self {
         Run {
             plan,
@@ -111,8 +111,8 @@ impl Pipeline<'_> {
         Ok(lost.into_iter().fold(run, Run::without))
     }
 
-    /// The run in two lists: the parts that are worth reading, and the ranges known to be unreadable.
-    /// The former has one at least, but for a run over no range at all.
+    /// Splits the run into the parts worth reading and the ranges known to be unreadable. There is
+    /// at least one part, except in a run over no range at all.
     fn worth_reading(&self, need: Need) -> Result<(Vec<Part>, Vec<Range<u64>>)> {
         let length = self.source.length();
         let split = |range| {
@@ -192,7 +192,7 @@ fn pools(plan: &Plan, need: Need, memory: Option<Memory<'_>>) -> (BufferPool<()>
     (BufferPool::new(Vec::new()), BufferPool::new(buffers))
 }
 
-/// Bytes to try after the end of the readable bytes, although they should be unreadable.
+/// Bytes to try past the end of the readable bytes, although they should be unreadable.
 const LOST_TRIED_BYTES: u64 = 1 << 20;
 
 /// Splits `range` into the part worth reading and the rest, which is known to be unreadable. The
@@ -228,7 +228,7 @@ fn finish(
     stop: Option<&AtomicBool>,
 ) -> Result<Run> {
     let is_stopped = stop.is_some_and(|stop| stop.load(Ordering::Relaxed));
-    // A source that gave up because the run is to stop has not failed.
+    // A source that gave up because the run was stopped has not failed.
     if let Some(error) = end.error.filter(|error| !(is_stopped && is_given_up(error))) {
         return Err(error);
     }

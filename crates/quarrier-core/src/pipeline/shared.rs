@@ -1,4 +1,4 @@
-//! A feed for workers in other processes: readers fill slots of memory that all of them share.
+//! A feed for workers in other processes: readers fill slots of shared memory.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -158,8 +158,8 @@ impl SharedFeed {
         Ok(SharedFeed { shared: Arc::new(shared), readers: Mutex::default() })
     }
 
-    /// Returns the memory that holds the slots. Readers write to all of them but those that were delivered
-    /// and not released yet.
+    /// Returns the memory that holds the slots. Readers write to all slots except those delivered
+    /// and not yet released.
     pub fn region(&self) -> &Arc<SharedRegion> {
         &self.shared.region
     }
@@ -197,7 +197,7 @@ impl SharedFeed {
             let shared = Arc::clone(&self.shared);
             match threads::alone("quarrier reader", move || shared.read()) {
                 Ok(thread) => started.threads.push(thread),
-                // Fewer readers read everything, too.
+                // Fewer readers can read everything, too.
                 Err(_) if !started.threads.is_empty() => break,
                 Err(error) => {
                     let name = self.shared.source.name();
@@ -208,7 +208,8 @@ impl SharedFeed {
         Ok(())
     }
 
-    /// Returns a finished chunk, not necessarily the next in the source; waits for `patience` at most.
+    /// Returns a finished chunk, not necessarily the next one in the source; waits for at most
+    /// `patience`.
     ///
     /// # Errors
     /// [`Error::Shrank`] or [`Error::Io`] if the source cannot be read further, once.
@@ -238,7 +239,7 @@ impl SharedFeed {
         }
     }
 
-    /// Returns a slot, to be filled again.
+    /// Releases a slot, so that it can be filled again.
     ///
     /// # Errors
     /// [`Error::BadPlan`] if the slot is not the caller's.
@@ -253,12 +254,12 @@ impl SharedFeed {
         Ok(())
     }
 
-    /// Returns the unreadable ranges so far, in order, joined if they touch.
+    /// Returns the unreadable ranges so far, sorted, and merged if they touch.
     pub fn problems(&self) -> Vec<Unreadable> {
         let mut problems = self.shared.state().problems.clone();
         problems.sort_by_key(|problem| problem.range.start);
         problems.dedup_by(|next, last| {
-            // Two chunks that show the same bad sector both list it.
+            // Two chunks that show the same bad sector both report it.
             let touches = next.range.start <= last.range.end && next.reason == last.reason;
             if touches {
                 last.range.end = last.range.end.max(next.range.end);
@@ -271,7 +272,7 @@ impl SharedFeed {
     /// Ends the feed and waits for its threads, which finish their current read. A thread that waits in
     /// [`next`](Self::next) gets [`Delivery::Ended`].
     pub fn close(&self) {
-        // In a forked child, threads that it does not have may hold the locks.
+        // In a forked child, the locks may be held by threads that do not exist there.
         if let Ok(readers) = self.readers.try_lock()
             && !readers.threads.is_empty()
             && readers.process != std::process::id()
@@ -292,7 +293,7 @@ impl Drop for SharedFeed {
     fn drop(&mut self) {
         self.close();
         let readers = self.readers.get_mut().unwrap_or_else(std::sync::PoisonError::into_inner);
-        // Left only in a forked child: the threads belong to another process.
+        // Reached only in a forked child: the threads belong to another process.
         readers.threads.drain(..).for_each(std::mem::forget);
     }
 }

@@ -13,7 +13,7 @@ use crate::error::Error;
 use crate::region::BufferPool;
 use crate::sync::lock;
 
-/// How long bytes wait in a buffer for more, if a stream delivers them slowly.
+/// How long bytes may wait in a buffer for more, if a stream delivers them slowly.
 const HELD_MAX: Duration = Duration::from_millis(100);
 
 /// One worker reads at a time; it copies the tail of each buffer to the head of the next one.
@@ -32,7 +32,7 @@ struct StreamState<'a> {
     /// Bytes that later positions still need; the first one is at `carry_offset`.
     carry: Vec<u8>,
     carry_offset: u64,
-    /// First position that no chunk owns yet.
+    /// The first position that no chunk owns yet.
     own_start: u64,
     index: u64,
     flow: Flow,
@@ -79,14 +79,14 @@ impl<'a> StreamFeed<'a> {
 
     /// Fills `buffer` with the carried bytes and new ones. `None` if they do not suffice for
     /// another position, or if the run is to stop. If the reader returns [`ErrorKind::WouldBlock`],
-    /// it has no bytes for now, and the bytes so far go out at once; so do those of a stream that
-    /// delivers a few bytes at a time and takes long to fill the buffer.
+    /// no bytes are available now, and the bytes read until then are passed on at once; so are
+    /// those of a stream that delivers a few bytes at a time and takes long to fill the buffer.
     fn fill(&self, state: &mut StreamState<'a>, buffer: &mut [u8]) -> Option<Piece> {
         let offset = state.carry_offset;
         let mut filled = state.carry.len();
         buffer[..filled].copy_from_slice(&state.carry);
         let own_end_max = state.own_start + self.own_bytes;
-        // Reads a byte more than it shows, to learn whether the stream ends there.
+        // Read one byte more than the chunk shows, to learn whether the stream ends there.
         let wanted = (own_end_max + self.after_bytes + 1 - offset) as usize;
         let first = state.own_start + self.after_bytes;
         let can_go = |filled: usize| offset + filled as u64 > first;

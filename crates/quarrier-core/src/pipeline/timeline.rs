@@ -1,5 +1,4 @@
-//! A timeline of when each thread was busy: cheap to record while the pipeline runs, drawn
-//! afterwards.
+//! A timeline of when each thread was busy: cheap to record during a run, and rendered later.
 
 use std::time::{Duration, Instant};
 
@@ -39,7 +38,7 @@ impl Stage {
         }
     }
 
-    /// Whether its bytes count as worked on: each byte counts in exactly one of these stages.
+    /// Whether its bytes count as processed: each byte counts in exactly one of these stages.
     pub fn is_work(self) -> bool {
         matches!(self, Stage::Work | Stage::Kernel)
     }
@@ -60,7 +59,7 @@ pub struct Span {
     pub bytes: u64,
 }
 
-/// The time that all agents of a stage were busy, and the time they waited for others.
+/// How long all agents of a stage were busy, and how long they waited for others.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct StageLoad {
     /// Time at work.
@@ -69,7 +68,7 @@ pub struct StageLoad {
     pub waiting: Duration,
 }
 
-/// The activities of all agents over the whole run.
+/// The activity of all agents over the whole run.
 #[derive(Debug, Clone, Default)]
 pub struct Timeline {
     /// A list of spans per thread, in order of time, with the thread's name.
@@ -78,7 +77,7 @@ pub struct Timeline {
 }
 
 impl Timeline {
-    /// Makes a timeline from the agents' own accounts, for work that ran without a pipeline.
+    /// Creates a timeline from the agents' own records, for work that ran without a pipeline.
     pub fn of(agents: Vec<(String, Vec<Span>)>) -> Self {
         let mut loads = [StageLoad::default(); 6];
         for span in agents.iter().flat_map(|(_, spans)| spans) {

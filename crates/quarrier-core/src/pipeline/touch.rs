@@ -1,4 +1,4 @@
-//! A kernel that only reads: no other kernel can be faster.
+//! A kernel that only reads: an upper bound on the speed of all others.
 
 use super::{Chunk, Emitter, Kernel, Need};
 

@@ -1,5 +1,4 @@
-//! Passes results to the sink in the order of the source, whatever the order in which workers
-//! finish.
+//! Passes results to the sink in source order, regardless of the order in which workers finish.
 //!
 //! It has no thread: the worker that finishes the next chunk in order passes it to the sink, and
 //! then all finished chunks that follow it.
@@ -26,7 +25,7 @@ pub(super) enum Done<'a, O> {
 struct Order<'a, O> {
     next: u64,
     pending: BTreeMap<u64, Done<'a, O>>,
-    /// Whether a thread is at the sink.
+    /// Whether a thread is calling the sink.
     taken: bool,
 }
 
@@ -35,14 +34,14 @@ struct Exit<'s, O> {
     end: End,
 }
 
-/// How the run ended, as seen by the sink.
+/// How the run ended, from the point of view of the sink.
 #[derive(Default)]
 pub(super) struct End {
     pub(super) error: Option<Error>,
     pub(super) stopped_by_sink: bool,
     pub(super) unreadable: Vec<Range<u64>>,
     pub(super) bytes: u64,
-    /// The sink has received all positions before this one.
+    /// The position before which the sink has received everything.
     pub(super) position: u64,
 }
 
@@ -73,7 +72,7 @@ impl<'a, 's, O: Default + Send> Turnstile<'a, 's, O> {
         }
     }
 
-    /// Whether the sink wants no more results, or an error ended the run.
+    /// Whether the sink accepts no more results, or an error ended the run.
     pub(super) fn is_closed(&self) -> bool {
         self.closed.load(std::sync::atomic::Ordering::Acquire)
     }

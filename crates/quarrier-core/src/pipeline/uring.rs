@@ -27,7 +27,7 @@ struct Flight<'a> {
 }
 
 /// Reads in flight, and the buffers that the kernel writes to meanwhile. No buffer leaves this
-/// value before its read has completed: dropping the value waits for all of them.
+/// value before its read has completed; dropping the value waits for all of them.
 struct Flights<'a> {
     ring: IoUring,
     file: types::Fd,
@@ -79,8 +79,8 @@ impl<'a> Flights<'a> {
         }
     }
 
-    /// Waits until at least one read has completed, and returns the results. Some must be in
-    /// flight.
+    /// Waits until at least one read has completed, and returns the results. At least one must be
+    /// in flight.
     fn landed(&mut self) -> Vec<(Flight<'a>, i32)> {
         self.submit(1);
         let slots = &mut self.slots;

@@ -1,5 +1,5 @@
-//! Memory that others may write to while it is read: pages of a file that another process writes, an
-//! array of another thread.
+//! Memory that others may write to while it is read: pages of a file that another process writes,
+//! an array of another thread.
 //!
 //! `&[u8]` promises that its bytes stay the same. Code relies on that implicitly: text that was checked
 //! once is a `str` from then on, a length that was compared is in bounds. So such memory is handed out
@@ -57,7 +57,7 @@ impl<'a> ChangingBytes<'a> {
         ChangingBytes { base, length, owner: PhantomData }
     }
 
-    /// How many bytes there are.
+    /// The number of bytes.
     pub fn len(&self) -> usize {
         self.length
     }
@@ -67,7 +67,7 @@ impl<'a> ChangingBytes<'a> {
         self.length == 0
     }
 
-    /// A part of the bytes; `None` if `range` is out of bounds.
+    /// Returns a part of the bytes; `None` if `range` is out of bounds.
     pub fn get(self, range: Range<usize>) -> Option<Self> {
         let is_within = range.start <= range.end && range.end <= self.length;
         // SAFETY: `start <= end <= length`, so the part lies within the bytes, for which the caller
@@ -75,7 +75,7 @@ impl<'a> ChangingBytes<'a> {
         is_within.then(|| unsafe { Self::new(self.base.add(range.start), range.len()) })
     }
 
-    /// Copies bytes from `offset` on into `target`, as many as both have; returns their number.
+    /// Copies bytes from `offset` on into `target`, until either ends; returns their number.
     pub fn copy_to(self, offset: usize, target: &mut [u8]) -> usize {
         let offset = offset.min(self.length);
         let count = target.len().min(self.length - offset);
@@ -86,7 +86,7 @@ impl<'a> ChangingBytes<'a> {
         count
     }
 
-    /// The bytes in place.
+    /// Returns the bytes in place.
     pub fn as_data(self, _: AsData) -> &'a [u8] {
         // SAFETY: the caller of `new` vouched that the bytes are readable for `'a`, and `base` is
         // not null, since `new` replaces it for an empty slice. They may change: the caller of

@@ -1,8 +1,8 @@
-//! Memory that was freed, and is to return to the system.
+//! Returns freed memory to the system.
 
-/// Returns freed memory to the system. Without it, glibc keeps free memory between blocks in use:
-/// up to a third of a table just built. Call it after work that freed much, because it walks the
-/// whole heap. Does nothing without glibc.
+/// Returns freed memory to the system. Otherwise glibc keeps free memory between blocks in use: up
+/// to a third of the size of a newly built table. Call it after work that freed much memory,
+/// because it walks the whole heap. Does nothing without glibc.
 pub fn give_back_freed_memory() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     // SAFETY: `malloc_trim` takes a number and no pointer, and locks each arena that it trims.
@@ -12,8 +12,8 @@ pub fn give_back_freed_memory() {
 }
 
 /// Makes the process return freed blocks of 64 KiB and more at once, and limits it to two malloc
-/// arenas: its memory stays near the amount in use, and allocation is slower. For programs with
-/// little memory, before they start threads. Does nothing without glibc.
+/// arenas. Its memory then stays near the amount in use, but allocation is slower. For programs
+/// with little memory, before they start threads. Does nothing without glibc.
 pub fn stay_small() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     {

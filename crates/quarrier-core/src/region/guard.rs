@@ -19,8 +19,8 @@ use super::PAGE_BYTES;
 const SLOTS: usize = 256;
 
 struct Slot {
-    /// Rises when the slot is about to change, and again when it has: odd in between. So the handler
-    /// never takes the start of one window and the end of another.
+    /// Incremented before and after each change of the slot: odd while it changes. So the handler
+    /// never combines the start of one window with the end of another.
     version: AtomicUsize,
     /// Address of the first byte; 0 while the slot is free, 1 while it is being filled.
     start: AtomicUsize,
@@ -59,7 +59,7 @@ pub(super) fn watch(start: usize, bytes: usize) -> Option<Guarded> {
 }
 
 impl Slot {
-    /// Takes another range; only the thread that took the free slot calls it.
+    /// Stores another range; only the thread that took the free slot calls it.
     fn fill(&self, start: usize, end: usize) {
         self.version.fetch_add(1, Ordering::Relaxed);
         // A handler that sees one of the stores below sees the odd version, too.
@@ -70,7 +70,7 @@ impl Slot {
         self.version.fetch_add(1, Ordering::Release);
     }
 
-    /// Returns start and end of the slot's window; None if it is free or changes now. The slot of a
+    /// Returns start and end of the slot's window; `None` if it is free or changing. The slot of a
     /// window that is being read does not change.
     fn window(&self) -> Option<(usize, usize)> {
         let version = self.version.load(Ordering::Acquire);
@@ -134,7 +134,8 @@ extern "C" fn on_sigbus(signal: i32, info: *mut libc::siginfo_t, _context: *mut 
     }
 }
 
-/// Maps zero pages from `address` to the end of its window. Returns false if no window has it.
+/// Maps zero pages from `address` to the end of its window. Returns false if the address is in no
+/// window.
 fn replace_page(address: usize) -> bool {
     for slot in &WATCHED {
         let Some((start, end)) = slot.window() else { continue };
@@ -173,7 +174,8 @@ mod tests {
 
     use super::*;
 
-    /// Two kinds of windows come and go in one slot: nobody sees the start of one with the end of the other.
+    /// Two kinds of windows alternate in one slot: nobody sees the start of one with the end of the
+    /// other.
     #[test]
     fn a_window_is_seen_whole_or_not_at_all() {
         let slot = Slot {

@@ -1,13 +1,13 @@
-//! Advice on large pages, for memory that is accessed at random.
+//! Advice to use large pages, for memory with random access.
 
 use super::PAGE_BYTES;
 
 /// The size of a large page; other sizes are not requested.
 pub(super) const LARGE_PAGE_BYTES: usize = 2 << 20;
 
-/// Asks the system to back `bytes` bytes at `start` with large pages, where whole ones fit, when
-/// they are first touched. Random lookups in a few megabytes then hit the TLB. The advice affects
-/// nothing but speed.
+/// Asks the system to back `bytes` bytes at `start` with large pages when they are first touched,
+/// where whole ones fit. Random lookups in a few megabytes then hit the TLB. The advice affects
+/// only speed.
 pub fn prefer_large_pages(start: *const u8, bytes: usize) {
     let first = start.addr().next_multiple_of(PAGE_BYTES);
     let end = (start.addr() + bytes) / PAGE_BYTES * PAGE_BYTES;
@@ -24,7 +24,7 @@ pub fn prefer_large_pages(start: *const u8, bytes: usize) {
 }
 
 /// Lets the system reclaim the pages of `bytes` bytes at `start`; the next access maps new ones.
-/// Allocators often return memory that was used before, on the small pages that it had then.
+/// Allocators often return recycled memory, which is still backed by small pages.
 ///
 /// # Safety
 /// The bytes belong to one allocation that only the caller has, and nobody relies on their values.

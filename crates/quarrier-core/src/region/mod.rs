@@ -1,5 +1,5 @@
-//! Memory regions of a source: borrowed, mapped, or in a buffer of the pool; memory that others
-//! change; and memory that processes share.
+//! Memory regions of a source: borrowed, mapped, or in a pooled buffer; memory that others may
+//! change; and memory shared between processes.
 
 mod aligned;
 mod changing;
@@ -22,7 +22,7 @@ pub use relocations::give_back_relocations;
 #[cfg(target_os = "linux")]
 pub use shared::{Backing, HUGE_PAGE_BYTES, SharedRegion};
 
-/// Bytes of a source in memory, and how they got there.
+/// Bytes of a source in memory, by how they got there.
 #[derive(Debug)]
 pub enum Region<'a> {
     /// A slice of a source that lies in memory.
@@ -65,7 +65,7 @@ impl<'a> Region<'a> {
 pub enum Shown<'a> {
     /// Bytes that stay the same.
     Steady(&'a [u8]),
-    /// Others may change it, and the reader promised to tolerate that.
+    /// Others may change the bytes, and the reader promised to tolerate that.
     Changing(Region<'a>, AsData),
 }
 

@@ -1,4 +1,4 @@
-//! A bounded pool of buffers; a thread that takes one waits until one is free.
+//! A bounded pool of buffers; a thread that needs one waits until one is free.
 
 use std::ops::{Deref, DerefMut};
 use std::sync::{Condvar, Mutex};
@@ -42,7 +42,7 @@ impl<T> BufferPool<T> {
         free.0.pop().map(|thing| Lease { pool: self, thing: Some(thing) })
     }
 
-    /// Wakes all waiting threads with `None`; the pool lends no item from now on.
+    /// Wakes all waiting threads, which get `None`; from now on the pool lends nothing.
     pub fn close(&self) {
         lock(&self.free).1 = true;
         self.returned.notify_all();

@@ -7,7 +7,7 @@ use super::Source;
 use crate::region::{ChangingBytes, Region};
 
 /// A source over memory that others may write to during a run, such as an array of another thread.
-/// Runs that treat bytes as data only see them in place, others see copies.
+/// Runs that treat bytes as data only see them in place; others see copies.
 #[derive(Debug, Clone)]
 pub struct ChangingMemory<'a> {
     name: String,

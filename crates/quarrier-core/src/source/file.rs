@@ -29,8 +29,8 @@ impl FileSource {
     /// Opens `path`, a regular file or block device.
     ///
     /// # Errors
-    /// [`Error::Io`] if it cannot be opened, [`Error::NotReadable`] if it is a folder or has no
-    /// bytes at offsets (use standard input for pipes).
+    /// [`Error::Io`] if it cannot be opened, [`Error::NotReadable`] if it is a folder or does not
+    /// allow random access (use standard input for pipes).
     pub fn open(path: &Path) -> Result<Self> {
         let name = path.display().to_string();
         // Opens without blocking, so that a named pipe is refused rather than waited for.
@@ -100,8 +100,8 @@ impl FileSource {
     }
 }
 
-/// Returns a block device's length: the offset of its end by `lseek`, which every block driver
-/// supports (the same number as the `BLKGETSIZE64` ioctl).
+/// Returns a block device's length: `lseek` to its end, which every block driver supports and which
+/// returns the same number as the `BLKGETSIZE64` ioctl.
 fn device_length(file: &File) -> io::Result<u64> {
     Ok(rustix::fs::seek(file, SeekFrom::End(0))?)
 }
@@ -145,7 +145,7 @@ impl Source for FileSource {
         }
         let start = match rustix::fs::seek(&self.file, SeekFrom::Data(offset)) {
             Ok(start) => start,
-            // Only a hole follows, or the file shrank and ends before here: report data, so that
+            // Only a hole follows, or the file shrank to before this offset: report data, so that
             // the reader notices.
             Err(rustix::io::Errno::NXIO) => {
                 let is_shorter = self.file.metadata()?.len() < self.length;

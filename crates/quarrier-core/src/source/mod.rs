@@ -54,8 +54,8 @@ pub trait Source: Send + Sync {
         Ok((offset < self.length()).then(|| offset..self.length()))
     }
 
-    /// Returns the end of the readable bytes, if it was known when the source was opened: an image
-    /// may claim a greater length than its files have. Reads from this offset on fail.
+    /// Returns the end of the readable bytes, if known when the source was opened: an image may
+    /// claim a greater length than its files have. Reads from this offset on fail.
     fn readable_end(&self) -> u64 {
         self.length()
     }
@@ -160,10 +160,10 @@ pub fn read_full_at(source: &dyn Source, offset: u64, buffer: &mut [u8]) -> io::
     Ok(filled)
 }
 
-/// Returns the `length` bytes from `offset` on. Allocates no more than the source has.
+/// Returns the `length` bytes from `offset` on. Allocates no more than the source can fill.
 ///
 /// # Errors
-/// [`UnexpectedEof`](io::ErrorKind::UnexpectedEof) if the source ends before, and the errors of
+/// [`UnexpectedEof`](io::ErrorKind::UnexpectedEof) if the source ends early, and the errors of
 /// [`read_full_at`].
 pub fn read_exact_at(source: &dyn Source, offset: u64, length: u64) -> io::Result<Vec<u8>> {
     let is_there = offset.checked_add(length).is_some_and(|end| end <= source.length());

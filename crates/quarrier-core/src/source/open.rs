@@ -20,9 +20,9 @@ pub fn open(path: &Path) -> Result<Box<dyn Source>> {
     Ok(Box::new(FileSource::open(path)?))
 }
 
-/// Opens a file to be read from its start, without blocking: a named pipe opens at once, whether or
-/// not anybody writes to it. Read it through [`Polled`](super::Polled), which reports when no bytes
-/// are available.
+/// Opens a file for sequential reading without blocking: a named pipe opens at once, whether or not
+/// it has a writer. Read it through [`Polled`](super::Polled), which reports when no bytes are
+/// available.
 ///
 /// # Errors
 /// The system's error.

@@ -1,15 +1,15 @@
-//! A stream whose reads return even if it delivers nothing.
+//! A stream whose reads return after a while even without data.
 
 use std::io::{self, Read};
 use std::os::fd::AsFd;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-/// How long the reader waits for bytes before it reports that there are none.
+/// How long a read waits for bytes before it returns `WouldBlock`.
 const IDLE: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 
 /// A reader that returns [`io::ErrorKind::WouldBlock`] if no bytes arrive for a tenth of a second,
-/// so that the pipeline can emit its results so far, or stop.
+/// so that the pipeline can emit its results until then, or stop.
 #[derive(Debug)]
 pub struct Polled<R>(R);
 
@@ -26,7 +26,7 @@ impl<R: Read + AsFd> Read for Polled<R> {
         match poll(&mut waited_for, Some(&IDLE)) {
             Ok(0) => Err(io::ErrorKind::WouldBlock.into()),
             Err(rustix::io::Errno::INTR) => Err(io::ErrorKind::Interrupted.into()),
-            // If polling fails, the read reports why.
+            // If polling fails, the read reports the cause.
             Ok(_) | Err(_) => self.0.read(buffer),
         }
     }

@@ -110,8 +110,8 @@ impl Source for SplitSource {
         if offset >= self.length || buffer.is_empty() {
             return Ok(0);
         }
-        // Empty parts share their start with the next part; the last part that starts here has
-        // bytes.
+        // Empty parts share their start with the next part; `part_at` finds the last part that
+        // starts here, which has bytes.
         let (start, part) = &self.parts[self.part_at(offset)];
         part.read_at(offset - start, buffer)
     }

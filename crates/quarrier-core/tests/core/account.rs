@@ -14,7 +14,7 @@ fn bytes_in(run: &Run, stage: Stage) -> u64 {
     spans.filter(|span| span.stage == stage).map(|span| span.bytes).sum()
 }
 
-/// Checks that each agent has an ordered list of spans, which add up to the loads and the bytes.
+/// Checks that each agent's spans are ordered, and add up to the loads and the bytes.
 fn check_timeline(run: &Run) {
     let names: Vec<&str> = run.timeline.agents.iter().map(|(name, _)| name.as_str()).collect();
     let of = |role: &str| names.iter().filter(|name| name.starts_with(role)).count();

@@ -1,5 +1,5 @@
-//! Common parts of the tests: bytes to search, kernels that record what they see, and checks of
-//! these records.
+//! Shared test code: bytes to search, kernels that record what they see, and checks of these
+//! records.
 
 use std::io::Write;
 use std::ops::Range;
@@ -62,8 +62,8 @@ pub(crate) fn open_temp(file: &NamedTempFile) -> FileSource {
     FileSource::open(file.path()).unwrap()
 }
 
-/// Runs `task` on its own thread and fails if it takes longer than a minute, so that a deadlock is
-/// a failed test rather than a test that never ends.
+/// Runs `task` on its own thread and fails if it takes longer than a minute, so that a deadlock
+/// fails the test instead of blocking it.
 pub(crate) fn without_hanging<T: Send + 'static>(task: impl FnOnce() -> T + Send + 'static) -> T {
     let (sender, receiver) = mpsc::channel();
     let thread = std::thread::spawn(move || {
@@ -143,7 +143,7 @@ pub(crate) fn check_census(seen: &[Seen], range: Range<u64>, need: Need) {
     assert_eq!(at, range.end, "the last chunk ends where the range ends");
 }
 
-/// Checks one chunk by itself.
+/// Checks a single chunk.
 pub(crate) fn check_chunk(chunk: &Seen, range: &Range<u64>, need: Need) {
     let first = chunk.own.start.saturating_sub(need.before_bytes as u64).max(range.start);
     let last = (chunk.own.end + need.after_bytes as u64).min(range.end);

@@ -86,7 +86,8 @@ fn first_and_last_position_are_seen() {
     }
 }
 
-/// Half a needle at the end, where the buffer still has the other half from an earlier chunk.
+/// The end of the source has half a needle; the buffer still has the other half from an earlier
+/// chunk.
 #[test]
 fn short_last_read_leaves_no_stale_bytes() {
     const BUFFER_BYTES: usize = 4_096;
@@ -109,7 +110,7 @@ fn short_last_read_leaves_no_stale_bytes() {
     assert_eq!(found, expected);
 }
 
-/// Takes a while, in no relation to the order, then yields all owned offsets.
+/// Takes some time, unrelated to the order of chunks, then yields all owned offsets.
 struct Dawdles;
 
 impl Kernel for Dawdles {

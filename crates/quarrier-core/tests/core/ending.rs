@@ -18,7 +18,7 @@ const NEIGHBOURS: Neighbours = Neighbours { before: 2, after: 5 };
 
 type Sums = Vec<(u64, u64)>;
 
-/// Takes results until it has a number of chunks, then raises a flag or breaks.
+/// Takes results of a number of chunks, then raises a flag or breaks.
 struct Until<'f> {
     chunks_left: usize,
     flag: Option<&'f AtomicBool>,
@@ -263,7 +263,7 @@ fn one_buffer_and_eight_workers_do_not_lock_up() {
 /// A pipe with short reads that panics after a number of bytes.
 struct PanickingPipe {
     pipe: std::os::fd::OwnedFd,
-    /// Whether the reads so far went through io_uring, judged by the offset of the next read.
+    /// Whether reads go through io_uring, judged by the offset of the next read.
     is_ring: AtomicBool,
     has_panicked: AtomicBool,
 }

@@ -67,7 +67,8 @@ impl GoneSource {
         GoneSource { bytes, reads_left: AtomicU64::new(after_reads), kind: None }
     }
 
-    /// A source that is not the system's: it reports its disappearance by the kind of its error.
+    /// Makes a source other than a file of the system, which reports its disappearance by the kind
+    /// of its error.
     pub(crate) fn saying(self, kind: io::ErrorKind) -> Self {
         GoneSource { kind: Some(kind), ..self }
     }

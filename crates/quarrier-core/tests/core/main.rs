@@ -1,7 +1,7 @@
 //! The rules of quarrier-core, each a test named after the rule.
 //!
 //! `faults` has sources that misbehave, `census` the kernels and oracles that most tests share; the
-//! other files have rules.
+//! other files test the rules.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should fail where it stands")]
 #![allow(clippy::disallowed_methods, reason = "a test without its threads has failed")]

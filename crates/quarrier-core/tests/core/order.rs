@@ -1,4 +1,4 @@
-//! Flushed results, and how many chunks exist at once.
+//! Flushed results, and the number of chunks that exist at once.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;

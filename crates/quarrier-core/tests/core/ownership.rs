@@ -23,7 +23,7 @@ struct Cut {
 
 const SOURCE_BYTES: u64 = 3_000_001;
 
-/// Limits a case to a few hundred chunks, so that chunks of one byte can be tried, too.
+/// Maximum number of chunks in a case, so that even chunks of one byte can be tested.
 const CHUNKS_MAX: u64 = 200;
 
 fn cuts() -> impl Strategy<Value = Cut> {

@@ -1,4 +1,4 @@
-//! Workers that fill one array: with any cut, the array is the one that a single loop makes.
+//! Workers that fill one array: with any cut, the array equals that of a single loop.
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -110,8 +110,7 @@ fn whoever_is_free_claims_the_next_chunk() {
 #[test]
 fn a_panic_reaches_the_caller_with_its_indexes_and_the_others_stop() {
     without_hanging(|| {
-        // So many empty chunks that no worker would ever reach the end; the panic must stop the
-        // others.
+        // So many empty chunks that no worker would ever finish; the panic must stop the others.
         let mut out = vec![(); 1 << 60];
         let cut = Cut { chunk: 10, workers: 3 };
         let ended = parallel::init(&mut out, cut, |_, start| {

@@ -11,8 +11,8 @@ use quarrier_core::source::Source;
 
 use crate::census::{as_data, check_whole, noise, open_temp, temp_file, without_hanging};
 
-/// The guard's slots belong to the process: a test that takes them all excludes tests that need
-/// some.
+/// The guard's slots belong to the process: a test that takes all of them must exclude tests that
+/// need some.
 static SLOTS: RwLock<()> = RwLock::new(());
 
 /// Held by tests that fail if no window is available.
@@ -34,7 +34,7 @@ fn buffers_are_zero_and_aligned_to_pages_whatever_their_size() {
 
 #[test]
 fn buffers_side_by_side_are_as_others_and_each_its_own() {
-    // In all less than half a large page, half of one, one, and several that end within one.
+    // Total sizes: less than half a large page, half of one, one, and several that end within one.
     let whole = 1 << 20;
     for (count, bytes) in [(0, 10), (3, 0), (3, 5_000), (1, whole), (2, whole), (5, whole + 1)] {
         let mut buffers = AlignedBuffer::side_by_side(count, bytes);

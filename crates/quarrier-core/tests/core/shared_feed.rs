@@ -1,4 +1,4 @@
-//! The feed for workers in other processes: every chunk once, in slots that nobody else has.
+//! The feed for workers in other processes: every chunk once, in slots that nobody else uses.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -25,7 +25,7 @@ fn feed(source: impl Source + 'static, chunk: usize, overlap: usize, buffers: us
     SharedFeed::new(Box::new(source), chunk, overlap, buffers).unwrap()
 }
 
-/// Returns all chunks by offset, while it holds all slots but one.
+/// Returns all chunks by offset, while holding all slots but one.
 fn drain(feed: &SharedFeed, held_max: usize) -> Result<BTreeMap<u64, (usize, Vec<u8>)>, Error> {
     let mut chunks = BTreeMap::new();
     let mut held = Vec::new();

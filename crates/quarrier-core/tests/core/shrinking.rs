@@ -1,5 +1,5 @@
-//! Sources that end before the length that they had when they were opened: the result is an error
-//! with the offset, never a signal and never zeros in place of data.
+//! Sources that end before their length when opened: the result is an error with the offset, never
+//! a signal and never zeros in place of data.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};

@@ -157,8 +157,7 @@ fn what_a_stream_gave_before_it_failed_is_handed_on() {
         let mut at = 0;
         for chunk in &seen {
             assert_eq!(chunk.own.start, at);
-            // A stream's end is unknown, so no chunk may treat the last byte read so far as the
-            // end.
+            // The end of a stream is unknown, so no chunk may treat the last byte read as the end.
             check_chunk(chunk, &(0..u64::MAX), Need { after_bytes: 0, ..need });
             assert!(chunk.shown.end >= chunk.own.end + after_bytes as u64);
             at = chunk.own.end;
@@ -192,7 +191,7 @@ fn a_stream_ends_early_when_asked_to() {
     assert!(!stream.bytes.is_empty(), "the rest of the stream is left unread");
 }
 
-/// A sink that wants one chunk only.
+/// A sink that takes only one chunk.
 struct TakesOne(u64);
 
 impl Sink<Vec<(u64, u64)>> for TakesOne {

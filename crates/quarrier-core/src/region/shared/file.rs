@@ -27,10 +27,10 @@ impl Backing {
     }
 }
 
-/// The type of a file system whose files live in memory, which includes memfds.
+/// The magic number of `tmpfs`, which also backs memfds.
 const TMPFS: FsWord = 0x0102_1994;
 
-/// Makes a file of `bytes` zeros in whole pages; returns their size, too.
+/// Creates a file of `bytes` zeros, in whole pages; also returns its type and page size.
 pub(super) fn make(bytes: usize) -> io::Result<(OwnedFd, Backing, usize)> {
     if bytes >= HUGE_PAGE_BYTES
         && let Some(file) = huge::file()
@@ -46,7 +46,8 @@ pub(super) fn make(bytes: usize) -> io::Result<(OwnedFd, Backing, usize)> {
     Ok((file, Backing::Memfd, page_bytes))
 }
 
-/// Returns the type of `file` and its page size, or why it cannot be a region of `bytes`.
+/// Determines the backing of `file` and its page size, or the reason why it cannot be a region of
+/// `bytes`.
 pub(super) fn recognise(file: &OwnedFd, bytes: usize) -> Result<(Backing, usize), String> {
     let look = || -> io::Result<_> {
         let seals = rustix::fs::fcntl_get_seals(file).unwrap_or(SealFlags::empty());
@@ -58,7 +59,7 @@ pub(super) fn recognise(file: &OwnedFd, bytes: usize) -> Result<(Backing, usize)
     if fs.f_type != TMPFS {
         return Err("the descriptor is not that of shared memory".to_string());
     }
-    // Only a file system with a limit of its own can run full.
+    // Only a file system with its own size limit can become full.
     if fs.f_blocks != 0 {
         return Err(
             "lies in a file system that may run full, as /dev/shm does; hand over a memfd \
@@ -76,7 +77,7 @@ pub(super) fn recognise(file: &OwnedFd, bytes: usize) -> Result<(Backing, usize)
     Ok((if is_memfd { Backing::Memfd } else { Backing::HugeTmpfs }, page_bytes))
 }
 
-/// Returns the page size of a `tmpfs` file, which reports it as its preferred block size.
+/// Returns the page size of a `tmpfs` file, which is its preferred block size.
 pub(super) fn page_bytes(file: &OwnedFd) -> io::Result<usize> {
     let block_bytes = rustix::fs::fstat(file)?.st_blksize;
     let is_huge = usize::try_from(block_bytes).is_ok_and(|bytes| bytes >= HUGE_PAGE_BYTES);

@@ -1,9 +1,9 @@
-//! A private `tmpfs` of the process whose files have huge pages; it is mounted nowhere.
+//! A private `tmpfs` whose files have huge pages; it is not attached to any folder.
 //!
 //! A memfd has huge pages only if the administrator enabled them for the whole system. A mount can
-//! enable them for itself, and a process may mount where it is root: in the system, or in a user
-//! namespace that its child creates (see `namespace`). The process mounts once and keeps the
-//! descriptor, which forked children inherit. There is no lock, since a fork could leave it locked.
+//! enable them for itself, and a process may mount if it is root: in the system, or in a user
+//! namespace created by its child (see `namespace`). The process mounts once and keeps the
+//! descriptor, which forked children inherit. It uses no lock, since a fork could leave it locked.
 
 use std::os::fd::{AsFd, BorrowedFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
 use std::ptr;
@@ -28,8 +28,8 @@ enum Attempt {
     Refused(String),
 }
 
-/// The current attempt. Attempts are never freed, because others may be reading them. There is one per
-/// process, and one more whenever the mount was closed from outside.
+/// The current attempt. Attempts are never freed, because other threads may be reading them. A
+/// process makes one attempt, and one more whenever other code closed the mount.
 static ATTEMPT: AtomicPtr<Attempt> = AtomicPtr::new(ptr::null_mut());
 
 /// Returns an unnamed, empty file on huge pages; `None` if the system refuses.
@@ -58,7 +58,7 @@ pub(super) fn file() -> Option<OwnedFd> {
     None
 }
 
-/// Returns why there are no huge pages, if the process has tried.
+/// Returns why huge pages are not available, if the process has tried.
 pub(super) fn refused() -> Option<&'static str> {
     // SAFETY: the pointer is null, or `publish` made it from `Box::into_raw` and it is never freed,
     // so it is aligned and valid for `'static`. Acquire pairs with the release in `publish`.
@@ -82,13 +82,13 @@ fn publish(known: *mut Attempt, attempt: Attempt) {
     }
 }
 
-/// Whether an error is temporary, and says nothing about the next attempt.
+/// Whether an error is temporary and does not predict the next attempt.
 fn is_passing(error: Errno) -> bool {
     [Errno::MFILE, Errno::NFILE, Errno::NOMEM, Errno::AGAIN].contains(&error)
 }
 
-/// Mounts, here or in a namespace, and tries to create a file. Returns `None` if it is worth trying
-/// again later.
+/// Mounts, here or in a namespace, and tries to create a file. Returns `None` if a later attempt
+/// may succeed.
 fn attempt() -> Option<Attempt> {
     let mounted = match mount() {
         Err(Errno::PERM | Errno::ACCESS) => namespace::mount(),

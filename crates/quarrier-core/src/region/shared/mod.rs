@@ -20,19 +20,21 @@ use crate::error::{Error, Result};
 /// Bytes of a huge page.
 pub const HUGE_PAGE_BYTES: usize = 2 << 20;
 
-/// The name of a region in errors, since it has none of its own.
+/// The name of regions in errors, since they are unnamed.
 const NAME: &str = "shared memory";
 
-/// Zeroed memory that this process shares with its forks and with the processes that receive the descriptor.
+/// Zeroed memory that this process shares with its forks and with processes that receive the
+/// descriptor.
 ///
-/// It has no name in any file system, and disappears with the last process that holds it, however that ends.
-/// It is not in `/dev/shm`, so the size of that does not matter.
+/// It has no name in any file system, and disappears with the last process that holds it, however
+/// that process ends. It is not in `/dev/shm`, so that file system's size limit does not apply.
 ///
-/// Regions of 2 MiB and more use huge pages if the system allows it: in a `tmpfs` of the process's own,
-/// mounted nowhere. (256 MiB touched for the first time: 21 ms, 200 ms with pages of 4 KiB, which a memfd has
-/// on most systems.) Otherwise it is a memfd, sealed so that no holder can change its length, and
-/// [`huge_pages_refused`](Self::huge_pages_refused) has the reason. Files of a `tmpfs` cannot be sealed: a
-/// process that passes the descriptor on trusts the receiver not to shrink it.
+/// Regions of 2 MiB and more use huge pages if the system allows it: in a private `tmpfs` that is
+/// not attached to any folder. (256 MiB touched for the first time: 21 ms, 200 ms with pages of 4
+/// KiB, which a memfd has on most systems.) Otherwise it is a memfd, sealed so that no holder can
+/// change its length, and [`huge_pages_refused`](Self::huge_pages_refused) has the reason. Files of
+/// a `tmpfs` cannot be sealed: a process that passes the descriptor on trusts the receiver not to
+/// shrink it.
 ///
 /// The system allocates pages on first touch. The free memory of the machine and its cgroup is checked once,
 /// when a region is made; the check does not count memory that others take later, or that earlier regions
@@ -185,8 +187,9 @@ impl SharedRegion {
         Ok(unsafe { AtomicU64::from_ptr(self.start.as_ptr().add(offset).cast()) })
     }
 
-    /// Allocates the pages of `bytes` bytes from `offset` on now, rather than one by one on first touch: with
-    /// pages of 4 KiB that takes three quarters of the time. Does nothing if the system does not support it.
+    /// Allocates the pages of `bytes` bytes from `offset` on now, rather than one by one on first
+    /// touch; with 4 KiB pages this takes a quarter less time. Does nothing if the system does not
+    /// support it.
     pub fn populate(&self, offset: usize, bytes: usize) {
         let first = offset.min(self.bytes) / PAGE_BYTES * PAGE_BYTES;
         let last = offset.saturating_add(bytes).min(self.bytes);
@@ -236,7 +239,7 @@ fn map_aligned(file: BorrowedFd<'_>, bytes: usize, align_bytes: usize) -> io::Re
             let before = wanted.wrapping_sub(reserved.addr()) % SPREAD_BYTES;
             (reserved, total, reserved.wrapping_byte_add(before))
         }
-        // The address space may be limited, so try with less.
+        // The address space may be limited: try a smaller reservation.
         _ => {
             let (reserved, total) = reserve(bytes, align_bytes)?;
             let before = reserved.addr().next_multiple_of(align_bytes) - reserved.addr();
@@ -269,17 +272,19 @@ fn map_aligned(file: BorrowedFd<'_>, bytes: usize, align_bytes: usize) -> io::Re
 }
 
 /// Arrays that are read and written side by side must not be a multiple of this distance apart: AMD
-/// processors index the first-level cache by 28 bits of the address, so the same index of the
-/// second array evicts the line of the first. (Two arrays of 256 MiB into a third: 74 ms, elsewhere
-/// 37.) Consecutive regions of a round size would be exactly that far apart.
+/// processors index the first-level cache by 28 bits of the address, so an element of the second
+/// array evicts the cache line with the same index of the first. (Two arrays of 256 MiB into a
+/// third: 74 ms, elsewhere 37.) Consecutive regions of a round size would be exactly that far
+/// apart.
 const SPREAD_BYTES: usize = 256 << 20;
 const SPREAD_PLACES: usize = SPREAD_BYTES / HUGE_PAGE_BYTES;
-/// Odd, so that the steps visit every place.
+/// Odd, so that the steps visit every position.
 const SPREAD_STEP: usize = 37;
 /// Number of large regions that this process has mapped.
 static LARGE_ONES: AtomicUsize = AtomicUsize::new(0);
 
-/// Reserves addresses for `bytes` at any multiple of `align_bytes`; returns them and their number.
+/// Reserves enough addresses to place `bytes` at any multiple of `align_bytes`; returns their start
+/// and number.
 fn reserve(bytes: usize, align_bytes: usize) -> io::Result<(*mut libc::c_void, usize)> {
     let total = bytes.checked_add(align_bytes - PAGE_BYTES).ok_or(io::ErrorKind::OutOfMemory)?;
     let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;

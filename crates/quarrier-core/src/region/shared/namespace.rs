@@ -1,9 +1,8 @@
-//! Mounting without the right to mount: a child creates a user namespace, is root in it, mounts
-//! there, sends the mount's descriptor back and exits.
+//! Mounting without privileges: a child process creates a user namespace, in which it is root,
+//! mounts there, sends the mount's descriptor back and exits.
 //!
-//! The child is a copy of one thread of many, so it makes system calls only: it allocates no memory
-//! and takes no lock. The program's own calls of `wait` do not see it, and its exit sends no
-//! signal.
+//! The child is a copy of a single thread, so it makes system calls only: it allocates no memory
+//! and takes no lock. The program's own `wait` calls do not see it, and its exit sends no signal.
 
 use std::ffi::CStr;
 use std::io::{IoSlice, IoSliceMut};

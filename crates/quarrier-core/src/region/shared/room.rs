@@ -1,5 +1,5 @@
 //! Checks whether enough memory is available: the system allocates a shared region only on first
-//! touch, and kills a process that touches more than there is.
+//! touch, and kills a process that touches more than is available.
 
 use std::fs;
 
@@ -8,7 +8,7 @@ use rustix::process::Resource;
 use crate::error::{Error, Result};
 use crate::meminfo::{cgroup_bytes, line_bytes};
 
-/// Smaller regions are not worth the check.
+/// Smaller regions are not checked.
 const UNASKED_BYTES: usize = 1 << 20;
 
 /// Available memory, and the limit that determines it.
@@ -53,7 +53,7 @@ fn machine(meminfo: &str) -> Option<Room> {
     Some(Room { bytes: free, limited_by: "the machine's memory" })
 }
 
-/// Returns the memory that a system without overcommit still grants.
+/// Returns the memory that a system without overcommit can still grant.
 fn commit(meminfo: &str) -> Option<Room> {
     let limit = line_bytes(meminfo, "CommitLimit")?;
     let promised = line_bytes(meminfo, "Committed_AS")?;
