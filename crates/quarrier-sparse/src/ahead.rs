@@ -1,10 +1,10 @@
-//! How much more to fetch than requested.
+//! Decides how much more to fetch than requested.
 //!
-//! A reader of metadata jumps: to the end, back to a directory, forward from entry to entry. A reader
-//! of data reads on. Neither announces it. For both, bytes that arrive within the time of one request
-//! are cheaper than a request that turns out to be needed. That many bytes are the *reach*: latency
-//! times bandwidth. Reading ahead by it can
-//! double the time of a read, and never more; not to read ahead can cost a request each.
+//! A reader of metadata jumps: to the end, back to a directory, forward from entry to entry. A
+//! reader of data reads sequentially. Neither announces it. For both, bytes that arrive within the
+//! time of one request are cheaper than a request that turns out to be needed. That number of bytes
+//! is the *reach*: latency times bandwidth. Reading ahead by the reach at most doubles the time of
+//! a read, whereas not reading ahead can cost a request for each.
 //!
 //! | the missing bytes | are fetched with |
 //! |---|---|
@@ -38,16 +38,16 @@ const STEP_BYTES: u64 = 4 << 10;
 /// Limits of the reach, and of a quarter of it.
 const REACH_BYTES: (u64, u64) = (256 << 10, 8 << 20);
 const TOUCH_BYTES: (u64, u64) = (16 << 10, 256 << 10);
-/// Transfers from this size on measure the bandwidth.
+/// Only transfers of at least this size measure the bandwidth.
 const MEASURED_BYTES_MIN: u64 = 1 << 20;
-/// How many places are remembered where reading may go on.
+/// Number of remembered places where reading may continue.
 const PLACES_MAX: usize = 8;
 
-/// Plans the requests of one reader by its reads so far.
+/// Plans the requests of one reader from its previous reads.
 #[derive(Debug, Clone)]
 pub struct ReadAhead {
     model: CostModel,
-    /// Whether latency and bandwidth of the model follow the measurements.
+    /// Whether measurements update latency and bandwidth of the model.
     learns: bool,
     observed: Observed,
     places: Vec<Place>,
@@ -59,7 +59,7 @@ struct Observed {
     bytes_per_second: Option<f64>,
 }
 
-/// Where a fetch ended, and how many bytes went ahead with it.
+/// The end of a fetch, and the number of bytes fetched ahead with it.
 #[derive(Debug, Clone, Copy)]
 struct Place {
     end: u64,
@@ -67,29 +67,29 @@ struct Place {
 }
 
 impl ReadAhead {
-    /// A reader for whom requests cost what `model` says.
+    /// Creates a planner with the fixed request costs of `model`.
     pub fn new(model: CostModel) -> Self {
         let observed = Observed::default();
         ReadAhead { model, learns: false, observed, places: Vec::new() }
     }
 
-    /// A reader that learns latency and bandwidth from [`ReadAhead::observe`]; it begins with
-    /// a fast network (20 ms, 400 MB/s).
+    /// Creates a planner that learns latency and bandwidth from [`ReadAhead::observe`]; it starts
+    /// with the values of a fast network (20 ms, 400 MB/s).
     pub fn learning() -> Self {
         let model = CostModel { bytes_per_second: 400e6, ..CostModel::default() };
         ReadAhead { learns: true, ..ReadAhead::new(model) }
     }
 
-    /// The cost of requests, as far as it is known.
+    /// The current estimate of request costs.
     pub fn model(&self) -> &CostModel {
         &self.model
     }
 
-    /// The bytes fetched with any byte near the file's end.
+    /// The number of bytes fetched along with any byte near the file's end.
     pub const TAIL_BYTES: u64 = TAIL_BYTES;
 
-    /// The first request of a file whose length is not known yet: its head. `None` stands for its last
-    /// [`ReadAhead::TAIL_BYTES`], if the extension of its name says that its directory is there.
+    /// The first request for a file whose length is still unknown: its head, or `None` for its last
+    /// [`ReadAhead::TAIL_BYTES`], if the extension of its name suggests a directory there.
     pub fn first(name: &str) -> Option<Span> {
         const DIRECTORY_AT_END: [&str; 17] = [
             ".zip", ".parquet", ".jar", ".apk", ".whl", ".docx", ".xlsx", ".pptx", ".odt", ".ods",
@@ -100,7 +100,8 @@ impl ReadAhead {
         (!at_end).then_some(Span::new(0, HEAD_BYTES))
     }
 
-    /// Takes note of a request: its bytes, how long until the first came, and until the last.
+    /// Records the measurements of a request: its bytes, the time to the first byte, and to the
+    /// last.
     pub fn observe(&mut self, bytes: u64, first_byte: Duration, all: Duration) {
         if !self.learns || bytes == 0 {
             return;
@@ -111,7 +112,7 @@ impl ReadAhead {
         self.model.latency = Duration::from_secs_f64(latency.min(60.0));
         let transfer = all.saturating_sub(first_byte).as_secs_f64();
         if bytes >= MEASURED_BYTES_MIN && transfer > 0.0 {
-            // The best so far, slowly forgotten: others may share the line.
+            // The best rate seen, decaying slowly: other transfers may share the line.
             let seen = bytes as f64 / transfer;
             let known = self.observed.bytes_per_second.unwrap_or(0.0);
             self.observed.bytes_per_second = Some(seen.max(0.9 * known));
@@ -119,12 +120,12 @@ impl ReadAhead {
         }
     }
 
-    /// Bytes that come within the time of a request.
+    /// The number of bytes that arrive within the time of one request.
     pub fn reach_bytes(&self) -> u64 {
         self.model.hole_bytes_max().clamp(REACH_BYTES.0, REACH_BYTES.1)
     }
 
-    /// The requests to make before `wanted` can be read: none if all of it is held.
+    /// The requests to make before `wanted` can be read; empty if all of it is held.
     ///
     /// # Errors
     /// As [`SparseFile::need`].
@@ -157,7 +158,7 @@ impl ReadAhead {
         file.need_many(&[Span::between(start, end)], &Merge::Cost(self.model.clone()))
     }
 
-    /// How many bytes to fetch from the first that is missing on.
+    /// The number of bytes to fetch from the first missing one on.
     fn ahead(&self, missing: Span) -> u64 {
         if missing.length >= BULK_BYTES {
             return missing.length;
@@ -175,7 +176,7 @@ impl ReadAhead {
         }
     }
 
-    /// The closest place before an offset that reading may have come from.
+    /// The closest place before an offset from which reading may have continued.
     fn place_before(&self, offset: u64) -> Option<Place> {
         let reach = self.reach_bytes();
         let near = |place: &&Place| place.end <= offset && offset - place.end <= reach;
@@ -198,7 +199,7 @@ impl ReadAhead {
 mod tests {
     use super::*;
 
-    /// A file that is read through [`ReadAhead`], and what that took.
+    /// A file read through [`ReadAhead`], and the requests made.
     struct Reading {
         file: SparseFile,
         ahead: ReadAhead,
@@ -247,7 +248,7 @@ mod tests {
         let mut zip = Reading::of("many.zip", 30_798_022);
         zip.read(30_798_000, 22).read(30_797_980, 20).read(30_366_000, 432_000);
         assert_eq!((zip.requests.len(), zip.bytes()), (2, 432_022 + BACK_BYTES));
-        // The last member lies before it.
+        // The last member is read backwards: it precedes the directory.
         zip.read(30_360_939, 30).read(30_360_969, 26).read(30_360_995, 5_005);
         assert_eq!(zip.requests.len(), 2);
     }

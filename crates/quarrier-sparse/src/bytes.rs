@@ -1,7 +1,7 @@
-//! The bytes of a leaf; on request, they are overwritten before their memory is freed.
+//! The bytes of a leaf, optionally wiped before their memory is freed.
 
-/// A vector of bytes that leaves no copy behind where it must not: neither when it grows,
-/// nor when bytes are taken out of it, nor when it is dropped.
+/// A vector of bytes that, if requested, leaves no stale copy in memory: not when it grows, not
+/// when bytes are removed, and not when it is dropped.
 #[derive(Debug)]
 pub(crate) struct Bytes {
     bytes: Vec<u8>,
@@ -25,12 +25,12 @@ impl Bytes {
         self.bytes.len()
     }
 
-    /// Bytes of memory taken, used or not.
+    /// Bytes of allocated memory, used or not.
     pub(crate) fn capacity(&self) -> usize {
         self.bytes.capacity()
     }
 
-    /// Appends `data`; the memory grows twofold, but not beyond `capacity_max` without need.
+    /// Appends `data`. The capacity doubles, but does not exceed `capacity_max` unless necessary.
     pub(crate) fn append(&mut self, data: &[u8], capacity_max: usize) {
         self.reserve(data.len(), capacity_max);
         self.bytes.extend_from_slice(data);
@@ -46,7 +46,7 @@ impl Bytes {
         }
     }
 
-    /// Takes out the bytes from `from` to before `to`.
+    /// Removes the bytes `from..to`.
     pub(crate) fn remove(&mut self, from: usize, to: usize) {
         let length = self.bytes.len();
         self.bytes.copy_within(to..length, from);
@@ -57,7 +57,7 @@ impl Bytes {
         self.bytes.truncate(left);
     }
 
-    /// Takes out the bytes from `at` on.
+    /// Splits off the bytes from `at` on.
     pub(crate) fn split_off(&mut self, at: usize) -> Bytes {
         let mut tail = Bytes::new(self.wipe);
         tail.reserve(self.bytes.len() - at, usize::MAX);
@@ -67,7 +67,7 @@ impl Bytes {
         tail
     }
 
-    /// Gives memory back that half or more is unused of.
+    /// Frees unused memory if at least half of it is unused.
     pub(crate) fn shrink(&mut self) {
         if self.bytes.capacity() >= 64 && self.bytes.len() <= self.bytes.capacity() / 2 {
             self.move_to(self.bytes.len());
@@ -103,7 +103,7 @@ impl Drop for Bytes {
     }
 }
 
-/// Overwrites with zeros, in a way that is not optimised away.
+/// Overwrites with zeros, in a way that the compiler does not optimise away.
 fn wipe(bytes: &mut [u8]) {
     bytes.fill(0);
     std::hint::black_box(bytes);

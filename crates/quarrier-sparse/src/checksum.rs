@@ -1,4 +1,4 @@
-//! CRC-32C (Castagnoli; RFC 3720, appendix B.4), eight bytes a step.
+//! CRC-32C (Castagnoli; RFC 3720, appendix B.4), eight bytes at a time.
 
 const POLYNOMIAL: u32 = 0x82F6_3B78;
 

@@ -1,16 +1,16 @@
-//! Counters of a file's use.
+//! Usage counters of a file.
 
 use std::cell::Cell;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicU64, AtomicUsize};
 
-/// How often a file was asked, and for how many bytes, since it was made.
+/// Counts of operations and bytes since a file was created.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct Counters {
     /// Reads that found all their bytes.
     pub hits: u64,
-    /// Reads that did not.
+    /// Reads that missed some bytes.
     pub misses: u64,
     /// Bytes read.
     pub read_bytes: u64,
@@ -18,7 +18,7 @@ pub struct Counters {
     pub writes: u64,
     /// Bytes written.
     pub written_bytes: u64,
-    /// Bytes written that were held already: fetched in vain.
+    /// Written bytes that were already held: fetched in vain.
     pub wasted_bytes: u64,
     /// Bytes erased on demand.
     pub erased_bytes: u64,
@@ -26,10 +26,10 @@ pub struct Counters {
     pub evicted_bytes: u64,
 }
 
-/// The per-thread state of readers: counts, and the places of the last reads.
+/// Per-thread state of readers: counts, and the locations of the last reads.
 ///
-/// The first few threads have a cache line each that only they write, so that a read waits for
-/// nobody; all others share the last.
+/// The first few threads each have a cache line that no other thread writes to, so that reads do
+/// not contend; all other threads share the last one.
 #[derive(Debug, Default)]
 pub(crate) struct Readers {
     stripes: [Stripe; STRIPES],
@@ -44,18 +44,18 @@ pub(crate) struct Stripe {
     hits: AtomicU64,
     misses: AtomicU64,
     read_bytes: AtomicU64,
-    /// Where the last byte was found: a guess, which may be wrong.
+    /// Where the last byte was found: a hint, which may be wrong.
     pub(crate) guess: AtomicU64,
 }
 
-/// Which stripes are some thread's own, a bit for each but the last.
+/// The stripes that are taken by a thread, one bit for each except the last.
 static TAKEN: AtomicUsize = AtomicUsize::new(0);
 
 thread_local! {
     /// The calling thread's stripe, or [`NO_SEAT`] before its first read.
     static SEAT: Cell<usize> = const { Cell::new(NO_SEAT) };
-    /// Gives the stripe back at the thread's end. Apart from the seat, which is looked up
-    /// faster without.
+    /// Returns the stripe when the thread ends. Separate from the seat, which is faster to access
+    /// without a destructor.
     static LEAVING: Leaving = const { Leaving };
 }
 
@@ -74,7 +74,7 @@ impl Drop for Leaving {
     }
 }
 
-/// The calling thread's first read.
+/// Takes a stripe at the calling thread's first read.
 #[cold]
 fn take_seat() -> usize {
     let mut seat = SHARED;
@@ -82,7 +82,7 @@ fn take_seat() -> usize {
     let mut taken = TAKEN.load(Relaxed);
     while is_alive && taken.trailing_ones() < SHARED as u32 {
         let free = taken.trailing_ones() as usize;
-        // The next thread sees the counts of the one before in this stripe.
+        // Acquire makes the counts of the stripe's previous owner visible to this thread.
         match TAKEN.compare_exchange_weak(taken, taken | 1 << free, Acquire, Relaxed) {
             Ok(_) => {
                 seat = free;
@@ -95,16 +95,16 @@ fn take_seat() -> usize {
     seat
 }
 
-/// The calling thread's place at the counters of a file.
+/// The calling thread's access to the counters of a file.
 #[derive(Clone, Copy)]
 pub(crate) struct Reader<'r> {
     stripe: &'r Stripe,
-    /// Whether other threads write the stripe too.
+    /// Whether other threads write to the stripe, too.
     is_shared: bool,
 }
 
 impl Reader<'_> {
-    /// Where the thread found its last byte.
+    /// Where this thread found its last byte.
     #[inline]
     pub(crate) fn guess(&self) -> &AtomicU64 {
         &self.stripe.guess
@@ -116,7 +116,7 @@ impl Reader<'_> {
             if self.is_shared {
                 counter.fetch_add(by, Relaxed);
             } else {
-                // Nobody else writes: no need to lock the line.
+                // No other thread writes, so no atomic read-modify-write is needed.
                 counter.store(counter.load(Relaxed).wrapping_add(by), Relaxed);
             }
         }
@@ -129,7 +129,7 @@ impl Reader<'_> {
 }
 
 impl Readers {
-    /// For the calling thread.
+    /// The counters of the calling thread.
     #[inline]
     pub(crate) fn mine(&self) -> Reader<'_> {
         let mut seat = SEAT.get();
@@ -139,7 +139,7 @@ impl Readers {
         Reader { stripe: &self.stripes[seat % STRIPES], is_shared: seat == SHARED }
     }
 
-    /// Begins anew from these sums.
+    /// Restarts from these sums.
     pub(crate) fn set(&mut self, hits: u64, misses: u64, read_bytes: u64) {
         *self = Readers::default();
         let [first, ..] = &mut self.stripes;

@@ -7,40 +7,40 @@ use crate::Span;
 /// The result of an operation on sparse files.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// Why an operation was refused. Whatever it was, nothing that was held is lost by it.
+/// Why an operation was refused. No error loses bytes that were held.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Error {
-    /// A range passes the greatest offset, 2^64 - 1.
+    /// A range ends after the greatest offset, 2^64 - 1.
     Overflow {
-        /// Where the range begins.
+        /// Start of the range.
         offset: u64,
-        /// Its bytes.
+        /// Length of the range in bytes.
         length: u64,
     },
-    /// Bytes were read that are not held.
+    /// A read of bytes that are not all held.
     NotHeld {
-        /// Where the read begins.
+        /// Start of the read.
         offset: u64,
-        /// The bytes asked for.
+        /// Length of the read in bytes.
         length: u64,
-        /// The first range of them that is missing.
+        /// The first missing range in it.
         missing: Span,
     },
     /// A write differs from the bytes held.
     Conflict {
         /// The first byte that differs.
         offset: u64,
-        /// Its value as held.
+        /// The byte held.
         held: u8,
-        /// Its value as given.
+        /// The byte to write.
         given: u8,
     },
-    /// A range passes the end of the file, if that is known.
+    /// A range ends after the end of the file, whose length is known.
     BeyondLength {
-        /// Where the range begins.
+        /// Start of the range.
         offset: u64,
-        /// Its bytes.
+        /// Length of the range in bytes.
         length: u64,
         /// The file's length in bytes.
         file_length: u64,
@@ -50,19 +50,19 @@ pub enum Error {
         /// The range in use.
         span: Span,
     },
-    /// Stored bytes are not those of a sparse file.
+    /// Stored bytes are not a valid sparse file.
     Corrupt {
-        /// Where in the stored bytes.
+        /// Offset in the stored bytes.
         at: usize,
-        /// Why it is invalid.
+        /// The defect.
         reason: &'static str,
     },
-    /// The store has no file of this name.
+    /// The store has no file with this name.
     Unknown {
         /// The name.
         id: String,
     },
-    /// The store has a file of this name already.
+    /// The store already has a file with this name.
     Exists {
         /// The name.
         id: String,
@@ -73,7 +73,7 @@ impl Span {
     /// The offset after the last byte.
     ///
     /// # Errors
-    /// [`Error::Overflow`] when it passes 2^64 - 1.
+    /// [`Error::Overflow`] if it exceeds 2^64 - 1.
     pub(crate) fn checked_end(&self) -> Result<u64> {
         self.offset
             .checked_add(self.length)

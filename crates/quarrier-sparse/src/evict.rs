@@ -1,10 +1,9 @@
-//! Evicts the least recently used bytes, except those in use.
+//! Evicts the least recently used bytes that are not pinned.
 
 use crate::file::SparseFile;
 use crate::{Error, Result, Span};
 
-/// A part of a file that goes as one: a leaf, or a run of it where the leaf remembers when
-/// each was used.
+/// A unit of eviction: a leaf, or one of its runs if the leaf records the use of each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Unit {
     last_used: u64,
@@ -15,8 +14,8 @@ struct Unit {
 }
 
 impl SparseFile {
-    /// Keeps a range from being evicted or erased until it is unpinned as often as it was pinned. Its
-    /// bytes need not be held.
+    /// Protects a range from eviction and erasure until it is unpinned as often as it was pinned.
+    /// Its bytes need not be held.
     ///
     /// # Errors
     /// [`Error::Overflow`].
@@ -26,21 +25,21 @@ impl SparseFile {
         Ok(())
     }
 
-    /// Takes back one [`SparseFile::pin`] of exactly this range.
+    /// Undoes one [`SparseFile::pin`] of exactly this range.
     ///
     /// # Errors
-    /// [`Error::Pinned`] if there is no such pin.
+    /// [`Error::Pinned`] if no such pin exists.
     pub fn unpin(&mut self, span: Span) -> Result<()> {
         let at = self.pins.iter().position(|&pin| pin == span).ok_or(Error::Pinned { span })?;
         self.pins.swap_remove(at);
         Ok(())
     }
 
-    /// Evicts bytes, those first that were not used for longest, until at most `bytes_max` are
-    /// held or all others are pinned. Returns the number of evicted bytes, no more than necessary.
+    /// Evicts the least recently used bytes until at most `bytes_max` are held or only pinned ones
+    /// are left. Returns the number of evicted bytes, which is no greater than necessary.
     ///
-    /// It evicts a block, or 64 KiB of a larger one, or 64 KiB of tiny blocks, or the first part of
-    /// these. Costs a sort of all blocks held.
+    /// Evicts whole blocks, 64 KiB of a larger block or of many tiny ones, or only the first part
+    /// of these. Sorts all held blocks by use.
     pub fn evict(&mut self, bytes_max: u64) -> u64 {
         let Some(mut excess) = self.num_bytes().checked_sub(bytes_max).filter(|&n| n > 0) else {
             return 0;
@@ -48,8 +47,8 @@ impl SparseFile {
         self.evict_some(u64::MAX, &mut excess)
     }
 
-    /// Evicts parts that were last used at `last_used_max` or before, those first that were
-    /// not used for longest, until `excess` bytes are gone. Returns how many went.
+    /// Evicts the least recently used parts among those last used at `last_used_max` or before,
+    /// until `excess` bytes are gone. Returns the number of evicted bytes.
     pub(crate) fn evict_some(&mut self, last_used_max: u64, excess: &mut u64) -> u64 {
         let before = self.num_bytes();
         let mut units = self.units();
@@ -79,7 +78,7 @@ impl SparseFile {
         evicted
     }
 
-    /// Adds when each part was last used, and its bytes.
+    /// Adds the last use and the size of each part.
     pub(crate) fn add_uses(&self, uses: &mut Vec<(u64, u64)>) {
         uses.extend(self.units().iter().map(|unit| (unit.last_used, unit.bytes)));
     }
@@ -106,8 +105,8 @@ impl SparseFile {
         units
     }
 
-    /// Adds the held parts of `span` that are not pinned, from its start on, until `excess` is
-    /// used up.
+    /// Adds the held and unpinned parts of `span`, from its start on, until they amount to
+    /// `excess`.
     fn take_part(&self, span: Span, excess: &mut u64, parts: &mut Vec<Span>) {
         let mut pins: Vec<Span> = self.pins.iter().copied().filter(|p| overlap(*p, span)).collect();
         pins.sort_unstable();

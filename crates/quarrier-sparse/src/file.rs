@@ -9,38 +9,37 @@ use crate::map::{Map, Place};
 use crate::walk::Walk;
 use crate::{Counters, Error, Merge, Result, Span};
 
-/// The handling of a write that differs from the bytes held.
+/// How to handle a write that differs from the bytes held.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum OnConflict {
-    /// It is refused and changes nothing: the file must have changed.
+    /// Refuse the write, and change nothing: the remote file must have changed.
     #[default]
     Raise,
     /// Replace the bytes held.
     Replace,
 }
 
-/// The blocks of a file that were fetched so far.
+/// The fetched parts of a file.
 ///
-/// Methods that take `&self` may run in parallel. Offsets count from the file's start, lengths
-/// are in bytes; a range of no bytes is held always and never needed. Nothing is lost by an
-/// error.
+/// Methods that take `&self` may run in parallel. Offsets count from the start of the file, lengths
+/// are in bytes; an empty range is always held and never needed. An error loses nothing.
 ///
-/// Finding a byte costs a binary search over leaves of 64 KiB or 512 blocks and one within a leaf (some
-/// 10 ns), or less in sequential reads; writing costs that and moves at most 64 KiB. A block of one
-/// byte takes 7 to 10 bytes of memory.
+/// Finding a byte costs a binary search over leaves of 64 KiB or 512 blocks and another within a
+/// leaf (some 10 ns), or less in sequential reads. Writing costs the same plus a move of at most 64
+/// KiB. A block of one byte takes 7 to 10 bytes of memory.
 #[derive(Debug)]
 pub struct SparseFile {
     pub(crate) identity: Identity,
     pub(crate) map: Map,
-    /// Counts uses, to find the least recent.
+    /// A logical clock of uses, for LRU eviction.
     pub(crate) clock: Arc<AtomicU64>,
     pub(crate) pins: Vec<Span>,
     pub(crate) reads: Readers,
-    /// All but the reads.
+    /// All counts except those of reads.
     pub(crate) counts: Counters,
 }
 
-/// The file's properties beside its bytes, and its configuration.
+/// The file's properties besides its bytes, and its configuration.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct Identity {
     pub(crate) id: String,
@@ -51,44 +50,44 @@ pub(crate) struct Identity {
     pub(crate) wipe: bool,
 }
 
-/// Makes a [`SparseFile`].
+/// Builds a [`SparseFile`].
 #[derive(Debug, Clone, Default)]
 pub struct Builder {
     identity: Identity,
 }
 
 impl Builder {
-    /// When the file was last modified, in seconds since 1970.
+    /// Sets the time when the file was last modified, in seconds since 1970.
     pub fn modified(mut self, seconds: f64) -> Self {
         self.identity.modified = Some(seconds);
         self
     }
 
-    /// The entity tag of this version of the file (RFC 9110, 8.8.3).
+    /// Sets the entity tag of this version of the file (RFC 9110, 8.8.3).
     pub fn etag(mut self, etag: impl Into<String>) -> Self {
         self.identity.etag = Some(etag.into());
         self
     }
 
-    /// The file's length in bytes: nothing beyond is needed or accepted.
+    /// Sets the file's length in bytes: nothing beyond it is needed or accepted.
     pub fn length(mut self, bytes: u64) -> Self {
         self.identity.length = Some(bytes);
         self
     }
 
-    /// Sets the handling of writes that differ from the bytes held.
+    /// Sets how to handle writes that differ from the bytes held.
     pub fn on_conflict(mut self, what: OnConflict) -> Self {
         self.identity.on_conflict = what;
         self
     }
 
-    /// Whether memory is overwritten before it is given back.
+    /// Sets whether memory is overwritten before it is freed.
     pub fn wipe(mut self, wipe: bool) -> Self {
         self.identity.wipe = wipe;
         self
     }
 
-    /// The file, with nothing in it.
+    /// Builds an empty file.
     pub fn build(self) -> SparseFile {
         SparseFile {
             map: Map::new(self.identity.wipe),
@@ -108,7 +107,7 @@ impl From<Identity> for Builder {
 }
 
 impl SparseFile {
-    /// A file without bytes and properties.
+    /// Creates an empty file without properties.
     pub fn new(id: impl Into<String>) -> Self {
         SparseFile::builder(id).build()
     }
@@ -123,27 +122,27 @@ impl SparseFile {
         &self.identity.id
     }
 
-    /// When it was last modified, in seconds since 1970.
+    /// The time when it was last modified, in seconds since 1970.
     pub fn modified(&self) -> Option<f64> {
         self.identity.modified
     }
 
-    /// Its entity tag.
+    /// The entity tag.
     pub fn etag(&self) -> Option<&str> {
         self.identity.etag.as_deref()
     }
 
-    /// Its length in bytes, if that is known.
+    /// The length in bytes, if known.
     pub fn length(&self) -> Option<u64> {
         self.identity.length
     }
 
-    /// The handling of writes that differ from the bytes held.
+    /// How writes that differ from the bytes held are handled.
     pub fn on_conflict(&self) -> OnConflict {
         self.identity.on_conflict
     }
 
-    /// Whether memory is overwritten before it is given back.
+    /// Whether memory is overwritten before it is freed.
     pub fn wipes(&self) -> bool {
         self.identity.wipe
     }
@@ -151,7 +150,7 @@ impl SparseFile {
     /// Sets the file's length, in bytes.
     ///
     /// # Errors
-    /// [`Error::BeyondLength`] if a byte after it is held.
+    /// [`Error::BeyondLength`] if bytes beyond it are held.
     pub fn set_length(&mut self, bytes: u64) -> Result<()> {
         if let Some(offset) = self.map.next_held(bytes) {
             return Err(Error::BeyondLength { offset, length: 1, file_length: bytes });
@@ -160,7 +159,7 @@ impl SparseFile {
         Ok(())
     }
 
-    /// The range's end.
+    /// Checks a range, and returns its end.
     fn checked(&self, offset: u64, length: u64) -> Result<u64> {
         let end = Span::new(offset, length).checked_end()?;
         match self.identity.length {
@@ -174,7 +173,7 @@ impl SparseFile {
     /// Whether all bytes of the range are held.
     pub fn has(&self, offset: u64, length: u64) -> bool {
         let held = self.map.find(offset, self.reads.mine().guess());
-        // Usually one run, within the file, has all the bytes.
+        // Fast path: usually a single run within the file has all the bytes.
         held.is_some_and(|place| length <= place.bytes.len() as u64)
             || self.checked(offset, length).is_ok_and(|end| self.held_until(offset, end) == end)
     }
@@ -184,7 +183,7 @@ impl SparseFile {
         self.map.next_held(offset)
     }
 
-    /// Where the held bytes that begin at `offset` end, or `end` if that comes before.
+    /// The end of the contiguous held bytes that begin at `offset`, or `end` if that is less.
     fn held_until(&self, offset: u64, end: u64) -> u64 {
         let reader = self.reads.mine();
         let mut at = offset;
@@ -195,7 +194,7 @@ impl SparseFile {
         at.min(end)
     }
 
-    /// Takes bytes in and returns how many of them are new. They join the blocks they touch.
+    /// Writes bytes, and returns how many of them are new. They join adjacent blocks.
     ///
     /// # Errors
     /// [`Error::Conflict`] if a byte differs from the one held and conflicts do not replace,
@@ -208,7 +207,7 @@ impl SparseFile {
         }
         let overlaps = self.map.next_held(offset).is_some_and(|next| next < end);
         let differs = overlaps && self.compare(offset, data)?;
-        // A use for each leaf that the bytes fill.
+        // One use for each leaf that the bytes fill.
         let uses = 1 + length / BYTES_MAX as u64;
         let stamp = self.clock.fetch_add(uses, Relaxed) + 1;
         let mut new_bytes = 0;
@@ -234,8 +233,8 @@ impl SparseFile {
         Ok(new_bytes)
     }
 
-    /// Writes many ranges, whose bytes follow one another in `data`, and returns how many of these are
-    /// new. Nothing is written before all ranges are checked.
+    /// Writes many ranges, whose bytes are concatenated in `data`, and returns the number of new
+    /// bytes. Checks all ranges before it writes any.
     ///
     /// # Errors
     /// As [`write`](Self::write), for conflicts of the ranges with bytes held and with each other; then
@@ -258,7 +257,7 @@ impl SparseFile {
         Ok(new_bytes)
     }
 
-    /// Whether all ranges can be written.
+    /// Checks that all ranges can be written.
     fn check_many(&self, spans: impl Iterator<Item = Span> + Clone, data: &[u8]) -> Result<()> {
         let (mut first, mut last, mut is_ordered) = (u64::MAX, 0, true);
         for span in spans.clone() {
@@ -269,7 +268,7 @@ impl SparseFile {
         if self.identity.on_conflict == OnConflict::Replace {
             return Ok(());
         }
-        // Mostly there is nothing where they go, and they come in order.
+        // Usually the ranges are sorted, and nothing is held there.
         if self.map.next_held(first).is_some_and(|next| next < last) {
             let mut rest = data;
             for span in spans.clone() {
@@ -289,7 +288,8 @@ impl SparseFile {
         Ok(())
     }
 
-    /// Whether bytes differ from those held.
+    /// Compares bytes with those held; returns whether any differ, or an error if that is a
+    /// conflict.
     fn compare(&self, offset: u64, data: &[u8]) -> Result<bool> {
         let end = offset + data.len() as u64;
         let mut at = offset;
@@ -313,13 +313,13 @@ impl SparseFile {
         Ok(false)
     }
 
-    /// The bytes of the range.
+    /// Reads the bytes of the range.
     ///
     /// # Errors
     /// [`Error::NotHeld`] with the first range that is missing, [`Error::BeyondLength`],
     /// [`Error::Overflow`].
     pub fn read(&self, offset: u64, length: u64) -> Result<Vec<u8>> {
-        // Allocate nothing for bytes that are not held.
+        // Allocate nothing if the bytes are not held.
         let mut bytes = Vec::new();
         for slice in self.slices(offset, length)? {
             bytes.reserve_exact(if bytes.is_empty() { length as usize } else { 0 });
@@ -328,7 +328,7 @@ impl SparseFile {
         Ok(bytes)
     }
 
-    /// Fills `buffer`.
+    /// Reads from `offset` on, until `buffer` is full.
     ///
     /// # Errors
     /// As [`SparseFile::read`]; `buffer` may have been written to.
@@ -336,7 +336,7 @@ impl SparseFile {
     pub fn read_into(&self, offset: u64, buffer: &mut [u8]) -> Result<()> {
         let length = buffer.len() as u64;
         let reader = self.reads.mine();
-        // Usually one run, within the file, has all the bytes.
+        // Fast path: usually a single run within the file has all the bytes.
         match self.map.find(offset, reader.guess()) {
             Some(place) if buffer.len() <= place.bytes.len() => {
                 copy(&place.bytes[..buffer.len()], buffer);
@@ -348,13 +348,13 @@ impl SparseFile {
         Ok(())
     }
 
-    /// Reads many ranges, one after the other, into `buffer`, which must have room for all.
+    /// Reads many ranges into `buffer`, concatenated.
     ///
     /// # Errors
     /// As [`SparseFile::read`], for the first range that cannot be read.
     ///
     /// # Panics
-    /// When `buffer` is not as long as all ranges together.
+    /// If the length of `buffer` is not the total length of the ranges.
     pub fn read_many_into(
         &self,
         spans: impl IntoIterator<Item = Span>,
@@ -382,7 +382,7 @@ impl SparseFile {
         result
     }
 
-    /// Copies a range that lies in the current or the next run, or does nothing.
+    /// Copies a range that is in the current or the next run; returns false otherwise.
     #[inline]
     fn copy_from(&self, walk: &mut Option<Walk<'_>>, offset: u64, buffer: &mut [u8]) -> bool {
         let Some(walk) = walk else { return false };
@@ -394,7 +394,7 @@ impl SparseFile {
         true
     }
 
-    /// As [`SparseFile::read_into`], not counted.
+    /// As [`SparseFile::read_into`], without counting.
     #[inline]
     fn copy(&self, offset: u64, buffer: &mut [u8], reader: Reader<'_>) -> Result<()> {
         let length = buffer.len() as u64;
@@ -412,7 +412,7 @@ impl SparseFile {
         Ok(())
     }
 
-    /// The bytes of the range in memory, without a copy.
+    /// The bytes of the range as slices, without a copy.
     ///
     /// # Errors
     /// As [`SparseFile::read`].
@@ -448,8 +448,7 @@ impl SparseFile {
         Error::NotHeld { offset, length, missing }
     }
 
-    /// The missing ranges, in order, none of them touching another. Bytes after the known length are
-    /// not needed.
+    /// The missing ranges, in order and not adjacent. Bytes beyond the known length are not needed.
     ///
     /// # Errors
     /// [`Error::Overflow`].
@@ -459,14 +458,14 @@ impl SparseFile {
         Ok(missing)
     }
 
-    /// Calls `each` with every range that is missing, in order; allocates nothing.
+    /// Calls `each` with every missing range, in order; allocates nothing.
     ///
     /// # Errors
     /// [`Error::Overflow`].
     #[inline]
     pub fn for_each_need(&self, span: Span, each: impl FnMut(Span)) -> Result<()> {
         let end = span.checked_end()?.min(self.identity.length.unwrap_or(u64::MAX));
-        // Mostly asked of a block that is held.
+        // Fast path: most calls are about a block that is held.
         let held = self
             .map
             .find(span.offset, self.reads.mine().guess())
@@ -477,7 +476,8 @@ impl SparseFile {
         Ok(())
     }
 
-    /// The missing parts of many ranges, which may overlap and come in any order, merged into requests.
+    /// The missing parts of many ranges, which may overlap and come in any order, merged into
+    /// requests.
     ///
     /// # Errors
     /// [`Error::Overflow`].
@@ -509,17 +509,16 @@ impl SparseFile {
         }
     }
 
-    /// How many ranges [`SparseFile::need`] would give at most: one more than there are
-    /// blocks. Costs as much as there are leaves.
+    /// The maximum number of ranges that [`SparseFile::need`] could return: one more than the
+    /// number of blocks. Takes time proportional to the number of leaves.
     pub fn need_count_max(&self) -> usize {
         1 + self.map.leaves().map(|(_, leaf)| leaf.runs()).sum::<usize>()
     }
 
-    /// Erases the held bytes of the range and returns their number.
+    /// Erases the held bytes of the range, and returns their number.
     ///
     /// # Errors
-    /// [`Error::Pinned`] when a byte of it is in use; then nothing is erased.
-    /// [`Error::Overflow`].
+    /// [`Error::Pinned`] if a byte of it is pinned; then nothing is erased. [`Error::Overflow`].
     pub fn erase(&mut self, offset: u64, length: u64) -> Result<u64> {
         let span = Span::new(offset, length);
         let end = span.checked_end()?;
@@ -532,7 +531,7 @@ impl SparseFile {
         Ok(erased)
     }
 
-    /// Erases everything that is not pinned.
+    /// Erases everything that is not pinned, and returns the number of bytes.
     pub fn clear(&mut self) -> u64 {
         if self.pins.is_empty() {
             let erased = self.map.len_bytes();
@@ -546,7 +545,7 @@ impl SparseFile {
         evicted
     }
 
-    /// The blocks that are held, in order, none touching another.
+    /// The blocks held, in order and not adjacent.
     pub fn blocks(&self) -> Vec<Span> {
         let mut blocks: Vec<Span> = Vec::new();
         self.map.for_each_run(0, u64::MAX, |start, end| match blocks.last_mut() {
@@ -556,12 +555,12 @@ impl SparseFile {
         blocks
     }
 
-    /// Bytes held.
+    /// The number of bytes held.
     pub fn num_bytes(&self) -> u64 {
         self.map.len_bytes()
     }
 
-    /// Blocks held. Costs as much as there are leaves.
+    /// The number of blocks held. Takes time proportional to the number of leaves.
     pub fn num_blocks(&self) -> usize {
         let mut end = None;
         let mut count = 0;
@@ -572,21 +571,21 @@ impl SparseFile {
         count
     }
 
-    /// Bytes of memory taken, allocator's overhead aside.
+    /// Bytes of memory used, without the allocator's overhead.
     pub fn memory_bytes(&self) -> usize {
         size_of::<SparseFile>() - size_of::<Map>() + self.map.memory_bytes()
     }
 
-    /// The counters so far.
+    /// The current counters.
     pub fn counters(&self) -> Counters {
         let (hits, misses, read_bytes) = self.reads.sums();
         Counters { hits, misses, read_bytes, ..self.counts }
     }
 
-    /// Notes that a place was used.
+    /// Records a use of a place.
     ///
-    /// Where there are many leaves, one that was used among the last eighth of them is left
-    /// alone: threads that read in parallel would only wait for each other's clock.
+    /// With many leaves, a leaf used among the last eighth of all is not updated again: parallel
+    /// readers would only contend for the clock.
     #[inline]
     fn touch(&self, place: Place<'_>) {
         let leaves = self.map.leaf_count() as u64;
@@ -598,7 +597,7 @@ impl SparseFile {
     }
 }
 
-/// Copies bytes into a slice of the same length. For a single byte, a call of `memcpy` would take
+/// Copies bytes into a slice of the same length. For a single byte, calling `memcpy` would take
 /// longer than the rest of a read.
 #[inline]
 fn copy(from: &[u8], to: &mut [u8]) {
@@ -608,7 +607,7 @@ fn copy(from: &[u8], to: &mut [u8]) {
     }
 }
 
-/// Whether any two of the ranges share a byte.
+/// Whether any two of the ranges overlap.
 fn do_overlap(spans: impl Iterator<Item = Span>) -> bool {
     let mut spans: Vec<(u64, u64)> =
         spans.filter(|s| s.length > 0).map(|s| (s.offset, s.offset + s.length)).collect();

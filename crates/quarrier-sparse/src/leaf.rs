@@ -1,4 +1,4 @@
-//! A leaf: runs of held bytes that are close to each other in the file, packed one after the other.
+//! A leaf: runs of held bytes that are close to each other in the file, stored back to back.
 //!
 //! ```text
 //! starts   0      9   12           where a run begins, from the leaf's key
@@ -6,18 +6,18 @@
 //! data     a b c  d e f g h i      runs never touch: bytes 3 to 8 and 11 are missing
 //! ```
 //!
-//! A run of one byte costs 7 bytes, and no allocation of its own. The crate's own tests run
-//! with tiny leaves, so that they split and join all the time.
+//! A run of one byte costs 7 bytes, without a separate allocation. The unit tests of this crate use
+//! tiny leaves, so that they split and join all the time.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use crate::bytes::Bytes;
 
-/// The maximum size of a leaf in bytes: how much an insertion moves, and an eviction drops at once.
+/// Maximum size of a leaf in bytes: an insertion moves, and an eviction drops, at most this much.
 pub(crate) const BYTES_MAX: usize = if cfg!(test) { 64 } else { 1 << 16 };
 /// Maximum number of runs in a leaf.
 pub(crate) const RUNS_MAX: usize = if cfg!(test) { 8 } else { 512 };
-/// A leaf with more runs records its last use as a whole, not that of each run.
+/// A leaf with more runs records only its own last use, not that of each run.
 const STAMPED_RUNS_MAX: usize = if cfg!(test) { 4 } else { 128 };
 
 /// A leaf; see the module.
@@ -116,13 +116,13 @@ impl Leaf {
         }
     }
 
-    /// Writes the gaps between the runs, one fewer than there are runs, to the fronts of `offsets`
+    /// Writes the gaps between runs, one fewer than the number of runs, to the start of `offsets`
     /// (counted from the file's start, given the leaf's key) and `lengths`.
     pub(crate) fn gaps_into(&self, key: u64, offsets: &mut [u64], lengths: &mut [u64]) {
         let starts = self.starts.iter().zip(&self.starts[1..]);
         let places = self.places.iter().zip(&self.places[1..]);
         let room = offsets.iter_mut().zip(lengths);
-        // Branch-free, so that compilers vectorise it.
+        // Branch-free, so that the compiler vectorises it.
         for (((offset, length), (&start, &next)), (&place, &behind)) in room.zip(starts).zip(places)
         {
             let end = start + u32::from(behind - place);
@@ -164,8 +164,7 @@ impl Leaf {
         self.use_run(self.runs() - 1, stamp);
     }
 
-    /// Adds bytes that begin at `at`, between the run before number `run` and that run, and joins them with
-    /// the runs that they touch. They must fit.
+    /// Inserts bytes at `at`, before run `run`, and joins them with adjacent runs. They must fit.
     pub(crate) fn insert(&mut self, run: usize, at: u64, data: &[u8], stamp: u64) {
         let place = if run < self.runs() { self.place(run) } else { self.data.len() };
         let joins_before = run > 0 && self.end(run - 1) == at;
@@ -202,7 +201,7 @@ impl Leaf {
         }
     }
 
-    /// Returns whether all runs could still be addressed from a key `by` bytes earlier.
+    /// Returns whether all runs could be addressed from a key that is `by` bytes earlier.
     pub(crate) fn can_shift(&self, by: u64) -> bool {
         self.start(self.runs() - 1) + by <= u64::from(u32::MAX)
     }
@@ -219,8 +218,7 @@ impl Leaf {
         u64::from(by)
     }
 
-    /// Removes the held bytes from `from` to before `to` and returns their number. The leaf may become
-    /// empty.
+    /// Removes the held bytes of `from..to`, and returns their number. The leaf may become empty.
     pub(crate) fn remove(&mut self, from: u64, to: u64) -> usize {
         let mut first = self.runs_upto(from);
         if first > 0 && self.end(first - 1) > from {
@@ -239,7 +237,7 @@ impl Leaf {
         let place_end = self.place_end(last - 1);
         let removed = (place_end - kept_after) - (place + kept_before);
         let stamps: Vec<u64> = self.stamps.iter().map(|stamp| stamp.load(Relaxed)).collect();
-        // The remains of the touched runs: the part before, and the part after.
+        // The remains of the outermost runs: the part before `from`, and the part after `to`.
         let before = (kept_before > 0).then(|| (self.starts[first], place as u16, first));
         let after_place = (place + kept_before) as u16;
         let after = (kept_after > 0).then_some((to as u32, after_place, last - 1));
@@ -258,8 +256,8 @@ impl Leaf {
         removed
     }
 
-    /// Splits the leaf into two halves of about the same size: the later runs go to a new leaf, whose
-    /// key is returned, relative to this one's. There must be two runs.
+    /// Splits the leaf into two halves of about the same size. The later runs move to a new leaf;
+    /// its key is returned, relative to this leaf's. The leaf must have at least two runs.
     pub(crate) fn split(&mut self) -> (u64, Leaf) {
         let half = self.data.len() / 2;
         let by_bytes = self.places.partition_point(|&place| usize::from(place) < half);
@@ -307,7 +305,7 @@ impl Leaf {
         self.stamps_follow_runs();
     }
 
-    /// Returns when run `run` was last used, as far as the leaf records it.
+    /// Returns the last use of run `run`, as precisely as the leaf records it.
     pub(crate) fn last_used(&self, run: usize) -> u64 {
         self.stamps.get(run).unwrap_or(&self.stamp).load(Relaxed)
     }
@@ -332,7 +330,7 @@ impl Leaf {
         }
     }
 
-    /// Drops the stamps of runs if there are too many runs, and starts them again once there are few.
+    /// Drops the stamps of runs if there are too many runs, and restarts them once there are few.
     fn stamps_follow_runs(&mut self) {
         if self.runs() > STAMPED_RUNS_MAX {
             self.stamps = Vec::new();

@@ -1,4 +1,4 @@
-//! Sparse files: hold the fetched parts of a big remote file, and know the missing ones.
+//! Sparse files: hold the fetched parts of a large remote file, and know which parts are missing.
 //!
 //! ```text
 //!   need(0, 100) ─→ (0, 40), (60, 40)      what to fetch; or merged into fewer requests
@@ -9,8 +9,8 @@
 //!                   └──────────────────────────────────────────┘    recently used go
 //! ```
 //!
-//! No I/O, no dependencies. A [`SparseFile`] is one file; a [`SparseStore`] is many of them
-//! under one budget, for many threads.
+//! No I/O, no dependencies. A [`SparseFile`] is one file; a [`SparseStore`] is many of them, under
+//! one memory budget and for many threads.
 //!
 //! ```
 //! use quarrier_sparse::{SparseFile, Span};
@@ -53,7 +53,7 @@ pub use merge::{CostModel, Merge};
 pub use span::Span;
 pub use store::{Pin, SharedFile, SparseStore};
 
-/// Checks what the model's test cannot see from outside.
+/// Checks invariants that the model test cannot see from outside.
 #[cfg(test)]
 fn check_inside(file: &SparseFile) {
     file.map.check();

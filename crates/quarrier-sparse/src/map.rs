@@ -18,7 +18,7 @@ pub(crate) struct Map {
     wipe: bool,
 }
 
-/// A held byte: the leaf, the run in it, and the bytes from it to the run's end.
+/// A held byte: its leaf, its run, and the bytes from it to the end of the run.
 #[derive(Clone, Copy)]
 pub(crate) struct Place<'m> {
     pub(crate) leaf: &'m Leaf,
@@ -51,8 +51,8 @@ impl Map {
         size_of::<Map>() + 8 * (self.keys.capacity() + self.leaves.capacity()) + leaves
     }
 
-    /// Finds the byte at `offset`, if it is held. Reads mostly continue where the previous one ended: `guess`
-    /// records that place, and is updated.
+    /// Finds the byte at `offset`, if it is held. Reads usually continue where the previous one
+    /// ended: `guess` records that place, and is updated.
     #[inline]
     pub(crate) fn find(&self, offset: u64, guess: &AtomicU64) -> Option<Place<'_>> {
         let guessed = guess.load(Relaxed);
@@ -68,7 +68,8 @@ impl Map {
         (skip < bytes.len() as u64).then(|| Place { leaf, run, bytes: &bytes[skip as usize..] })
     }
 
-    /// Returns the last leaf that begins at or before `offset`: number `guess`, the next, or another.
+    /// Returns the last leaf that begins at or before `offset`: leaf `guess`, the next one, or
+    /// another.
     #[inline]
     fn leaf_upto(&self, offset: u64, guess: usize) -> Option<usize> {
         for guess in [guess, guess + 1] {
@@ -80,13 +81,13 @@ impl Map {
         self.keys.partition_point(|&key| key <= offset).checked_sub(1)
     }
 
-    /// As `leaf_upto`, without a guess; writes mostly continue at the end.
+    /// As `leaf_upto`, but checks the last leaf first: writes usually append.
     fn leaf_of(&self, offset: u64) -> Option<usize> {
         self.leaf_upto(offset, self.keys.len().saturating_sub(1))
     }
 
-    /// Calls `each` with start and end of every run that overlaps `from..to`, in order. Runs of two
-    /// leaves may touch.
+    /// Calls `each` with start and end of every run that overlaps `from..to`, in order. Runs in
+    /// adjacent leaves may touch.
     #[inline]
     pub(crate) fn for_each_run(&self, from: u64, to: u64, mut each: impl FnMut(u64, u64)) {
         let first = self.leaf_of(from).unwrap_or(0);
@@ -129,7 +130,7 @@ impl Map {
         Some(key + leaf.start(run))
     }
 
-    /// Overwrites bytes, all of which are held.
+    /// Overwrites bytes, all of which must be held.
     pub(crate) fn overwrite(&mut self, mut offset: u64, mut data: &[u8], stamp: u64) {
         while !data.is_empty() {
             let Some(index) = self.leaf_of(offset) else { return };
@@ -145,7 +146,7 @@ impl Map {
         }
     }
 
-    /// Adds bytes, none of which is held. The leaves that they fill are stamped as used one after the other,
+    /// Inserts bytes, none of which may be held. The leaves that they fill get consecutive stamps
     /// from `stamp` on.
     pub(crate) fn insert(&mut self, mut offset: u64, mut data: &[u8], mut stamp: u64) {
         self.bytes += data.len() as u64;
@@ -157,7 +158,7 @@ impl Map {
         }
     }
 
-    /// Adds the first of the bytes and returns how many; 0 if it had to make space first.
+    /// Inserts the first of the bytes, and returns how many; 0 if it had to make room first.
     fn insert_some(&mut self, offset: u64, data: &[u8], stamp: u64) -> usize {
         let Some(index) = self.leaf_of(offset) else {
             return self.insert_in_front(offset, data, stamp);
@@ -178,7 +179,7 @@ impl Map {
         0
     }
 
-    /// Adds bytes before all others.
+    /// Inserts bytes before all others.
     fn insert_in_front(&mut self, offset: u64, data: &[u8], stamp: u64) -> usize {
         if let (Some(first), Some(key)) = (self.leaves.first_mut(), self.keys.first_mut()) {
             let by = *key - offset;
@@ -194,7 +195,7 @@ impl Map {
         self.insert_new_leaf(0, offset, data, stamp)
     }
 
-    /// Adds bytes after the last run of a leaf.
+    /// Inserts bytes after the last run of a leaf.
     fn insert_behind(&mut self, index: usize, offset: u64, data: &[u8], stamp: u64) -> usize {
         let (leaf, at) = (&mut self.leaves[index], offset - self.keys[index]);
         if at == leaf.last_end() {
@@ -231,7 +232,7 @@ impl Map {
         let first = self.leaf_of(from).unwrap_or(0);
         let behind = self.keys.partition_point(|&key| key < to);
         let mut removed = 0;
-        // Remove leaves within the span whole, and those at its ends in part.
+        // Remove leaves within the span as a whole, and those at its ends in part.
         let is_within = |keys: &[u64], leaves: &[Box<Leaf>], i: usize| {
             keys[i] >= from && keys[i] + leaves[i].last_end() <= to
         };
@@ -251,7 +252,7 @@ impl Map {
             removed += gone.map(|leaf| leaf.len_bytes() as u64).sum::<u64>();
         }
         self.bytes -= removed;
-        // Removing bytes from the middle of a run leaves two runs.
+        // Removing bytes from the middle of a run splits it, which may exceed the maximum.
         if self.leaves.get(first).is_some_and(|leaf| leaf.runs() > RUNS_MAX) {
             let (key, tail) = self.leaves[first].split();
             self.insert_leaf(first + 1, self.keys[first] + key, tail);
@@ -262,7 +263,7 @@ impl Map {
         removed
     }
 
-    /// Removes whole leaves; `indexes` are sorted. Returns the number of their bytes.
+    /// Removes whole leaves by their sorted indexes. Returns the number of bytes removed.
     pub(crate) fn remove_leaves(&mut self, indexes: &[usize]) -> u64 {
         let before = self.bytes;
         let mut going = indexes.iter().copied().peekable();
@@ -279,8 +280,8 @@ impl Map {
         before - self.bytes
     }
 
-    /// Joins a leaf with the next one if both are small, so that many erasures do not leave many nearly empty
-    /// leaves.
+    /// Merges a leaf with the next one if both are small, so that erasures do not accumulate nearly
+    /// empty leaves.
     fn merge_small(&mut self, index: usize) {
         let (Some(leaf), Some(next)) = (self.leaves.get(index), self.leaves.get(index + 1)) else {
             return;

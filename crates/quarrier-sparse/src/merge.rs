@@ -1,50 +1,50 @@
-//! Which requests to make for the ranges that are missing.
+//! Merges missing ranges into requests.
 
 use std::time::Duration;
 
 use crate::Span;
 
-/// How missing ranges become requests.
+/// How to turn missing ranges into requests.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum Merge {
     /// Exactly the missing ranges; ranges that touch become one.
     Exact,
-    /// Requests of at least this many bytes, which saves the requests that they cover.
+    /// Requests of at least this many bytes; a request may cover several ranges.
     Greedy {
-        /// The fewest bytes of a request.
+        /// Minimum size of a request in bytes.
         bytes_min: u64,
     },
-    /// The cheapest requests by a cost model.
+    /// The cheapest requests according to a cost model.
     Cost(CostModel),
 }
 
 /// The cost of requests, and their limits.
 ///
-/// A hole between two missing ranges is fetched along with them where its bytes cost no more
-/// than a request of its own; since costs add up, doing so hole by hole is the optimum, as
-/// long as no request reaches [`request_bytes_max`](CostModel::request_bytes_max).
+/// A hole between two missing ranges is fetched along with them if its bytes cost no more than a
+/// separate request. Since costs are additive, deciding hole by hole is optimal as long as no
+/// request reaches [`request_bytes_max`](CostModel::request_bytes_max).
 #[derive(Debug, Clone, PartialEq)]
 pub struct CostModel {
-    /// From a request to its first byte.
+    /// Time from a request to its first byte.
     pub latency: Duration,
-    /// How fast bytes come after that. Zero or less means that bytes take no time.
+    /// Transfer rate after the first byte. Zero or less means that bytes take no time.
     pub bytes_per_second: f64,
-    /// Price of a request, in any currency.
+    /// Price per request, in any currency.
     pub price_per_request: f64,
-    /// Price of a byte, in the same currency.
+    /// Price per byte, in the same currency.
     pub price_per_byte: f64,
-    /// How many seconds one unit of the currency is worth.
+    /// The value of one unit of the currency, in seconds.
     pub seconds_per_price: f64,
-    /// The most bytes of a request; 0 means any number.
+    /// Maximum size of a request in bytes; 0 means no limit.
     pub request_bytes_max: u64,
-    /// Requests begin and end at multiples of this, but for the file's end; 0 and 1 mean
-    /// anywhere.
+    /// Requests begin and end at multiples of this, except at the end of the file; 0 and 1 mean no
+    /// alignment.
     pub alignment: u64,
 }
 
 impl Default for CostModel {
-    /// A server some 20 ms away, 50 MB/s, free of charge, requests of 16 MiB at most.
+    /// A server with 20 ms latency and 50 MB/s, free of charge, with requests of at most 16 MiB.
     fn default() -> Self {
         CostModel {
             latency: Duration::from_millis(20),
@@ -59,19 +59,18 @@ impl Default for CostModel {
 }
 
 impl CostModel {
-    /// The longest hole whose bytes cost no more than a request, in bytes.
+    /// The longest hole, in bytes, that costs no more than a separate request.
     pub fn hole_bytes_max(&self) -> u64 {
         let request = self.latency.as_secs_f64() + self.price_per_request * self.seconds_per_price;
         let transfer = if self.bytes_per_second > 0.0 { 1.0 / self.bytes_per_second } else { 0.0 };
         let byte = transfer + self.price_per_byte * self.seconds_per_price;
-        // Where bytes are free the cast gives the greatest number there is.
+        // If bytes are free, the cast saturates.
         if request > 0.0 { (request / byte.max(0.0)) as u64 } else { 0 }
     }
 }
 
 impl Merge {
-    /// Requests for `missing`, which is in order and does not overlap, in a file that ends at
-    /// `end`.
+    /// The requests for `missing`, which is sorted and disjoint, in a file that ends at `end`.
     pub(crate) fn requests(&self, missing: Vec<Span>, end: u64) -> Vec<Span> {
         match self {
             Merge::Exact => join(missing, 0),
@@ -81,7 +80,7 @@ impl Merge {
     }
 }
 
-/// Joins ranges with at most this many bytes between them.
+/// Merges ranges with gaps of at most `hole_bytes_max`.
 fn join(spans: Vec<Span>, hole_bytes_max: u64) -> Vec<Span> {
     let mut joined: Vec<Span> = Vec::with_capacity(spans.len().min(64));
     for span in spans {
@@ -120,7 +119,7 @@ fn by_cost(missing: Vec<Span>, model: &CostModel, end: u64) -> Vec<Span> {
         Span::between(start, stop.min(end.max(span.end())))
     });
     let joined = join(aligned.collect(), model.hole_bytes_max());
-    // Whole steps, but at least one.
+    // A multiple of the alignment, but at least one.
     let most = match model.request_bytes_max {
         0 => u64::MAX,
         bytes => (bytes - bytes % step).max(step),
@@ -128,7 +127,7 @@ fn by_cost(missing: Vec<Span>, model: &CostModel, end: u64) -> Vec<Span> {
     joined.into_iter().flat_map(|span| pieces(span, most, step)).collect()
 }
 
-/// Cuts a range into the fewest pieces of at most `most` bytes, of about the same size.
+/// Splits a range into the minimum number of pieces of at most `most` bytes, of similar size.
 fn pieces(span: Span, most: u64, step: u64) -> impl Iterator<Item = Span> {
     let count = span.length.div_ceil(most).max(1);
     let each = span.length.div_ceil(count).checked_next_multiple_of(step).unwrap_or(most);
@@ -174,7 +173,7 @@ mod tests {
         assert_eq!(model.hole_bytes_max(), 10);
         let merge = Merge::Cost(model.clone());
         check(&merge, &[(0, 5), (15, 5), (31, 1)], u64::MAX, &[(0, 20), (31, 1)]);
-        // A price tips the balance.
+        // With a price per byte, the same hole is too expensive.
         let dear = CostModel { price_per_byte: 1.0, seconds_per_price: 0.001, ..model };
         check(&Merge::Cost(dear), &[(0, 5), (15, 5)], u64::MAX, &[(0, 5), (15, 5)]);
     }

@@ -1,8 +1,8 @@
-//! The missing ranges, as arrays.
+//! Missing ranges, written into arrays.
 
 use crate::{Result, Span, SparseFile};
 
-/// Arrays that are filled with ranges, as far as there is room.
+/// Arrays to fill with ranges, as far as they have room.
 struct Ranges<'r> {
     offsets: &'r mut [u64],
     lengths: &'r mut [u64],
@@ -28,9 +28,9 @@ impl Ranges<'_> {
 }
 
 impl SparseFile {
-    /// As [`SparseFile::need`], written to the fronts of `offsets` and `lengths`. Returns the number of
-    /// ranges; if there is room for fewer, the last ones are left out. Costs about a nanosecond per
-    /// range.
+    /// As [`SparseFile::need`], written to the start of `offsets` and `lengths`. Returns the number
+    /// of ranges; if the arrays are too short, the last ranges are left out. Takes about a
+    /// nanosecond per range.
     ///
     /// # Errors
     /// [`Error::Overflow`](crate::Error::Overflow).
@@ -41,7 +41,7 @@ impl SparseFile {
         for (key, leaf) in self.map.leaves_between(span.offset, end) {
             let (last_end, gaps) = (key + leaf.last_end(), leaf.runs() - 1);
             if key < at || last_end > end || !ranges.has_room(1 + gaps) {
-                // A leaf that overlaps an end of the span, or the last one with room.
+                // A leaf that overlaps an end of the span, or the last one for which there is room.
                 self.map.for_each_run(at.max(key), last_end.min(end), |start, stop| {
                     ranges.put(at, start);
                     at = at.max(stop);

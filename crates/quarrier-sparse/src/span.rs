@@ -1,21 +1,21 @@
 //! Ranges of a file.
 
-/// So many bytes from an offset on: a block that is held, or a range that is needed.
+/// A range of bytes: a block that is held, or a range that is needed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Span {
-    /// The offset of the first byte, from the file's start.
+    /// The offset of the first byte in the file.
     pub offset: u64,
-    /// In bytes.
+    /// Length in bytes.
     pub length: u64,
 }
 
 impl Span {
-    /// So many bytes from `offset` on.
+    /// The range of `length` bytes from `offset` on.
     pub const fn new(offset: u64, length: u64) -> Self {
         Span { offset, length }
     }
 
-    /// The bytes from `start` to before `end`.
+    /// The range `start..end`.
     pub(crate) const fn between(start: u64, end: u64) -> Self {
         Span { offset: start, length: end - start }
     }

@@ -1,4 +1,4 @@
-//! Many sparse files under one budget.
+//! Many sparse files under one memory budget.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -6,13 +6,13 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGua
 
 use crate::{Counters, Error, Merge, Result, Span, SparseFile, stored};
 
-/// With a budget from this size on, an eviction takes slightly more than necessary, so that not every
-/// further write has to search for the least recently used bytes.
+/// With a budget of at least this size, an eviction frees slightly more than necessary, so that not
+/// every further write has to search for the least recently used bytes.
 const SLACK_FROM_BYTES: u64 = 16 << 20;
 
-/// Sparse files by name, which hold no more bytes together than their budget.
+/// Sparse files by name, which together hold at most a budget of bytes.
 ///
-/// Clones are the same store. All methods may be called from many threads.
+/// Clones share the same store. All methods may be called from many threads.
 #[derive(Debug, Clone)]
 pub struct SparseStore {
     inner: Arc<Inner>,
@@ -24,13 +24,13 @@ struct Inner {
     bytes_max: Option<u64>,
     /// Bytes held by all files of the store.
     held_bytes: AtomicU64,
-    /// One for all files, so that their uses can be compared.
+    /// Shared by all files, so that their uses can be compared.
     clock: Arc<AtomicU64>,
     /// Held by the thread that evicts.
     evicting: Mutex<()>,
 }
 
-/// A file and whether it is still in the store.
+/// A file, and whether it is still in the store.
 #[derive(Debug)]
 struct Slot {
     entry: RwLock<Entry>,
@@ -42,17 +42,16 @@ struct Entry {
     is_in_store: bool,
 }
 
-/// A file of a store, to be used by many threads: reads run in parallel, writes one at a time.
+/// A file of a store, for use by many threads: reads run in parallel, writes one at a time.
 ///
-/// Clones are the same file. It lives on when it is removed from the store, outside of the
-/// budget.
+/// Clones share the same file. After removal from the store it lives on, outside of the budget.
 #[derive(Debug, Clone)]
 pub struct SharedFile {
     slot: Arc<Slot>,
     store: Arc<Inner>,
 }
 
-/// Keeps a range from being evicted or erased as long as it lives.
+/// Protects a range from eviction and erasure until dropped.
 #[derive(Debug)]
 pub struct Pin {
     file: SharedFile,
@@ -60,7 +59,8 @@ pub struct Pin {
 }
 
 impl SparseStore {
-    /// An empty store whose files hold at most `bytes_max` bytes together, or without a limit.
+    /// Creates an empty store whose files together hold at most `bytes_max` bytes; `None` means no
+    /// limit.
     pub fn new(bytes_max: Option<u64>) -> Self {
         SparseStore {
             inner: Arc::new(Inner {
@@ -73,7 +73,7 @@ impl SparseStore {
         }
     }
 
-    /// Puts a file in, under its name.
+    /// Adds a file under its name.
     ///
     /// # Errors
     /// [`Error::Exists`].
@@ -83,7 +83,7 @@ impl SparseStore {
         if files.contains_key(&id) {
             return Err(Error::Exists { id });
         }
-        // The file's uses go on where the store's are, in the order they were.
+        // Rebase the file's uses on the store's clock, keeping their order.
         let of_file = file.clock.load(Relaxed);
         let of_store = self.inner.clock.fetch_max(of_file, Relaxed).max(of_file);
         file.clock = Arc::clone(&self.inner.clock);
@@ -96,13 +96,13 @@ impl SparseStore {
         Ok(SharedFile { slot, store: Arc::clone(&self.inner) })
     }
 
-    /// The file of this name.
+    /// The file with this name.
     pub fn get(&self, id: &str) -> Option<SharedFile> {
         let slot = Arc::clone(read(&self.inner.files).get(id)?);
         Some(SharedFile { slot, store: Arc::clone(&self.inner) })
     }
 
-    /// Takes the file of this name out of the store.
+    /// Removes the file with this name from the store.
     pub fn remove(&self, id: &str) -> Option<SharedFile> {
         let slot = write(&self.inner.files).remove(id)?;
         let mut entry = write(&slot.entry);
@@ -112,51 +112,50 @@ impl SparseStore {
         Some(SharedFile { slot, store: Arc::clone(&self.inner) })
     }
 
-    /// The names of all files, in order.
+    /// The names of all files, sorted.
     pub fn ids(&self) -> Vec<String> {
         let mut ids: Vec<String> = read(&self.inner.files).keys().cloned().collect();
         ids.sort_unstable();
         ids
     }
 
-    /// How many files there are.
+    /// The number of files.
     pub fn len(&self) -> usize {
         read(&self.inner.files).len()
     }
 
-    /// Whether there are no files.
+    /// Whether the store has no files.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Bytes held by all files.
+    /// The number of bytes held by all files.
     pub fn num_bytes(&self) -> u64 {
         self.inner.held_bytes.load(Relaxed)
     }
 
-    /// The most bytes that all files may hold.
+    /// The budget: the maximum number of bytes that all files may hold.
     pub fn bytes_max(&self) -> Option<u64> {
         self.inner.bytes_max
     }
 
-    /// Evicts bytes of any file, those first that were not used for longest, until at most
-    /// `bytes_max` are held or all others are pinned. Returns how many that were. Costs a
-    /// sort of all that is held.
+    /// Evicts the least recently used bytes of any file until at most `bytes_max` are held or only
+    /// pinned ones are left. Returns the number of evicted bytes. Sorts all held blocks by use.
     pub fn evict(&self, bytes_max: u64) -> u64 {
         self.inner.evict(bytes_max)
     }
 
-    /// All files but their pins, as bytes; see [`SparseStore::from_bytes`].
+    /// Serializes all files except their pins; see [`SparseStore::from_bytes`].
     pub fn to_bytes(&self) -> Vec<u8> {
         let files = self.ids().into_iter().filter_map(|id| self.get(&id));
         stored::files_to_bytes(&files.map(|file| file.to_bytes()).collect::<Vec<_>>())
     }
 
-    /// A store from the bytes of [`SparseStore::to_bytes`].
+    /// Restores a store from the bytes of [`SparseStore::to_bytes`].
     ///
     /// # Errors
-    /// [`Error::Corrupt`] when the bytes are anything else, [`Error::Exists`] when two files
-    /// have one name.
+    /// [`Error::Corrupt`] if the bytes are anything else, [`Error::Exists`] if two files have the
+    /// same name.
     pub fn from_bytes(bytes: &[u8], bytes_max: Option<u64>) -> Result<SparseStore> {
         let store = SparseStore::new(bytes_max);
         for file in stored::files_from_bytes(bytes)? {
@@ -184,8 +183,8 @@ impl Inner {
             let Some(mut excess) = held.checked_sub(bytes_max).filter(|&n| n > 0) else { break };
             let mut uses = Vec::new();
             slots.iter().for_each(|slot| read(&slot.entry).file.add_uses(&mut uses));
-            // Evicts parts of files in the order of their use, as many as necessary; everything, if
-            // pins or other threads interfere.
+            // Evict parts of files in the order of their use, no more than necessary; everything,
+            // if pins or other threads interfere.
             let mut gone = self.evict_upto(&slots, last_use_to_go(&mut uses, excess), &mut excess);
             if gone == 0 {
                 gone = self.evict_upto(&slots, u64::MAX, &mut excess);
@@ -199,7 +198,7 @@ impl Inner {
     }
 
     fn evict_upto(&self, slots: &[Arc<Slot>], last_used_max: u64, excess: &mut u64) -> u64 {
-        // Blocks used before the last use to evict go whole, from any file.
+        // Blocks used before the last use to evict are evicted whole, from any file.
         let mut gone = 0;
         for last_used_max in [last_used_max.saturating_sub(1), last_used_max] {
             for slot in slots {
@@ -215,7 +214,7 @@ impl Inner {
     }
 }
 
-/// The use up to which parts must go for `excess` bytes to be gone.
+/// The use up to which all parts must be evicted to free `excess` bytes.
 fn last_use_to_go(uses: &mut [(u64, u64)], excess: u64) -> u64 {
     uses.sort_unstable();
     let mut gone = 0u64;
@@ -227,19 +226,19 @@ fn last_use_to_go(uses: &mut [(u64, u64)], excess: u64) -> u64 {
 }
 
 impl SharedFile {
-    /// Runs `look` on the file; others may read meanwhile.
+    /// Runs `look` on the file; other threads may read meanwhile.
     pub fn with<R>(&self, look: impl FnOnce(&SparseFile) -> R) -> R {
         look(&read(&self.slot.entry).file)
     }
 
-    /// Runs `change` on the file alone, then sees that the store keeps its budget.
+    /// Runs `change` with exclusive access to the file, then enforces the store's budget.
     pub fn with_mut<R>(&self, change: impl FnOnce(&mut SparseFile) -> R) -> R {
         let mut entry = write(&self.slot.entry);
         let before = entry.file.num_bytes();
         let result = change(&mut entry.file);
         let after = entry.file.num_bytes();
         if entry.is_in_store {
-            // Wraps where bytes went.
+            // Wraps if the file shrank.
             self.store.held_bytes.fetch_add(after.wrapping_sub(before), Relaxed);
         }
         drop(entry);
@@ -254,7 +253,7 @@ impl SharedFile {
         self.with(|file| file.id().to_string())
     }
 
-    /// The file's length in bytes, if it is known.
+    /// The file's length in bytes, if known.
     pub fn length(&self) -> Option<u64> {
         self.with(SparseFile::length)
     }
@@ -317,7 +316,7 @@ impl SharedFile {
         self.with_mut(|file| file.evict(bytes_max))
     }
 
-    /// Keeps a range from being evicted or erased as long as the returned pin lives.
+    /// Protects a range from eviction and erasure until the returned pin is dropped.
     ///
     /// # Errors
     /// [`Error::Overflow`].
@@ -331,7 +330,7 @@ impl SharedFile {
         self.with(SparseFile::blocks)
     }
 
-    /// Bytes held.
+    /// The number of bytes held.
     pub fn num_bytes(&self) -> u64 {
         self.with(SparseFile::num_bytes)
     }
@@ -348,7 +347,7 @@ impl SharedFile {
 }
 
 impl Pin {
-    /// The range.
+    /// The pinned range.
     pub fn span(&self) -> Span {
         self.span
     }
@@ -356,14 +355,14 @@ impl Pin {
 
 impl Drop for Pin {
     fn drop(&mut self) {
-        // It was pinned, so it can be unpinned.
+        // Unpinning cannot fail, since the range was pinned.
         let unpinned = write(&self.file.slot.entry).file.unpin(self.span);
         debug_assert!(unpinned.is_ok(), "unpinned behind the pin's back");
     }
 }
 
-// A thread that panicked while it held a lock leaves nothing half done that others could
-// stumble over: bytes are inserted before they are counted.
+// A thread that panics while it holds a lock leaves the data consistent: bytes are inserted before
+// they are counted.
 
 fn read<T>(lock: &RwLock<T>) -> RwLockReadGuard<'_, T> {
     lock.read().unwrap_or_else(PoisonError::into_inner)

@@ -1,4 +1,4 @@
-//! Sparse files as bytes, to be kept or sent.
+//! Serialization of sparse files.
 //!
 //! ```text
 //! "QRYSPRS\n"  8   the magic
@@ -11,12 +11,12 @@
 //! CRC-32C      4   of all before, little-endian
 //! ```
 //!
-//! Numbers are in LEB128: seven bits a byte, the lowest first, the high bit set on all but the last.
-//! Strings are their length in bytes and UTF-8. Optional values are a byte 0, or a byte 1 and the
-//! value. Times are the eight bytes of an IEEE 754 double, little-endian.
+//! Numbers are LEB128: seven bits per byte, the lowest first, the high bit set in all but the last.
+//! Strings are a length in bytes and UTF-8. Optional values are a byte 0, or a byte 1 and the
+//! value. Times are IEEE 754 doubles, little-endian.
 //!
-//! A store is `"QRYSTOR\n"`, version, the count of files, and each file as its length in bytes and the
-//! format above, in order of their names.
+//! A store is `"QRYSTOR\n"`, version, the number of files, and each file as its length in bytes and
+//! the format above, sorted by name.
 
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -29,7 +29,7 @@ const STORE_MAGIC: &[u8; 8] = b"QRYSTOR\n";
 const VERSION: u8 = 1;
 
 impl SparseFile {
-    /// All of it except the pins, as bytes; see [`SparseFile::from_bytes`].
+    /// Serializes everything except pins; see [`SparseFile::from_bytes`].
     pub fn to_bytes(&self) -> Vec<u8> {
         let held = usize::try_from(self.num_bytes()).unwrap_or(usize::MAX);
         let mut out = Vec::with_capacity(held.saturating_add(256));
@@ -63,15 +63,15 @@ impl SparseFile {
         out
     }
 
-    /// A file from the bytes of [`SparseFile::to_bytes`]. Takes no more memory than a small multiple of
-    /// the given bytes, whatever they are.
+    /// Restores a file from the bytes of [`SparseFile::to_bytes`]. For any input, it allocates at
+    /// most a small multiple of the input's size.
     ///
     /// # Errors
-    /// [`Error::Corrupt`] when the bytes are anything else.
+    /// [`Error::Corrupt`] if the bytes are anything else.
     pub fn from_bytes(bytes: &[u8]) -> Result<SparseFile> {
         let mut input = Input::checked(bytes, MAGIC)?;
         let mut file = crate::file::Builder::from(Identity::take(&mut input)?).build();
-        // No honest count is beyond this, and none that is counted on will overflow.
+        // Cap counts, so that later additions cannot overflow.
         let counts = input.numbers::<8>()?.map(|count| count.min(u64::MAX / 4));
         let runs = input.number()?;
         let mut table = input;
@@ -120,7 +120,7 @@ impl SparseFile {
     }
 }
 
-/// Many files as bytes.
+/// Serializes many files.
 pub(crate) fn files_to_bytes(files: &[Vec<u8>]) -> Vec<u8> {
     let mut out = STORE_MAGIC.to_vec();
     out.push(VERSION);
@@ -134,7 +134,7 @@ pub(crate) fn files_to_bytes(files: &[Vec<u8>]) -> Vec<u8> {
     out
 }
 
-/// The files of [`files_to_bytes`].
+/// Restores the files of [`files_to_bytes`].
 pub(crate) fn files_from_bytes(bytes: &[u8]) -> Result<Vec<SparseFile>> {
     let mut input = Input::checked(bytes, STORE_MAGIC)?;
     let mut files = Vec::new();
@@ -189,7 +189,7 @@ fn put_text(out: &mut Vec<u8>, text: &str) {
     out.extend_from_slice(text.as_bytes());
 }
 
-/// Stored bytes, read from the front.
+/// A cursor over stored bytes.
 #[derive(Clone, Copy)]
 struct Input<'b> {
     bytes: &'b [u8],
@@ -197,7 +197,7 @@ struct Input<'b> {
 }
 
 impl<'b> Input<'b> {
-    /// The bytes between head and checksum, if both are valid.
+    /// The bytes between magic number and checksum, if both are valid.
     fn checked(bytes: &'b [u8], magic: &[u8; 8]) -> Result<Self> {
         let corrupt = |at, reason| Err(Error::Corrupt { at, reason });
         let Some((body, checksum)) = bytes.split_last_chunk::<4>() else {

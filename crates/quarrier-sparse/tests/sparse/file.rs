@@ -1,4 +1,4 @@
-//! The rules of a sparse file, one by one; among them every case that svfsc 0.4.1 gets wrong.
+//! The rules of a sparse file, including every case that svfsc 0.4.1 gets wrong.
 
 use quarrier_sparse::{CostModel, Error, Merge, OnConflict, Span, SparseFile};
 
@@ -77,7 +77,7 @@ fn a_read_of_missing_bytes_names_the_first_missing_range() {
     let missing = Span::new(2, 2);
     assert_eq!(file.read(1, 9), Err(Error::NotHeld { offset: 1, length: 9, missing }));
     assert_eq!(file.counters().misses, 1);
-    // A length that no memory holds is no reason to try.
+    // A length that exceeds memory must not be allocated.
     assert!(file.read(0, u64::MAX).is_err());
 }
 
@@ -121,7 +121,7 @@ fn descending_writes_join_across_leaves() {
     }
     assert_eq!(file.blocks(), [Span::new(0, 256_000)]);
     assert_eq!(file.read(64 * 255, 128).unwrap(), [[255u8; 64], [0; 64]].concat());
-    // Not many more leaves than it takes.
+    // The number of leaves must stay near the minimum.
     assert!(file.memory_bytes() < 300_000, "{}", file.memory_bytes());
 }
 

@@ -1,4 +1,4 @@
-//! Sparse files against a map from offset to byte, and by their rules one by one.
+//! Sparse files compared with a map from offset to byte, and tests of their rules.
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 #![allow(clippy::disallowed_methods, reason = "a test without its threads has failed")]
@@ -9,7 +9,7 @@ mod model;
 mod store;
 mod stored;
 
-// The model's test is one of the crate's own, too, where it runs with tiny leaves.
+// The model test also runs as a unit test, with tiny leaves.
 use quarrier_sparse::{Error, Merge, OnConflict, Span, SparseFile};
 
 fn check_inside(_file: &SparseFile) {}

@@ -1,4 +1,4 @@
-//! Random operations on a sparse file and on its oracle, a map from offset to byte.
+//! Random operations on a sparse file, compared with an oracle: a map from offset to byte.
 
 use std::collections::BTreeMap;
 
@@ -103,15 +103,15 @@ impl Random {
     }
 }
 
-/// Where and how long a run of operations goes.
+/// The offsets and lengths of a series of operations.
 struct Plan {
     seed: u64,
     operations: usize,
-    /// Offsets are from here on,
+    /// The first offset.
     base: u64,
-    /// over this many bytes,
+    /// The size of the range of offsets.
     reach: u64,
-    /// at multiples of this.
+    /// Offsets are multiples of this.
     step: u64,
     span_bytes_max: u64,
     replace: bool,
@@ -125,7 +125,7 @@ impl Plan {
         Span::new(self.base.saturating_add(offset), random.below(most + 1))
     }
 
-    /// The bytes of the file at an offset; now and then, different ones.
+    /// The bytes of the file at an offset, occasionally altered.
     fn data(&self, random: &mut Random, span: Span) -> Vec<u8> {
         let mut data: Vec<u8> =
             (0..span.length).map(|i| byte_at(span.offset.wrapping_add(i))).collect();
@@ -156,7 +156,7 @@ impl Plan {
         }
     }
 
-    /// Ranges that follow each other closely, and some that do not.
+    /// Writes and reads ranges that follow each other closely, and some that do not.
     fn read_many(&self, random: &mut Random, model: &Model, file: &SparseFile) {
         let mut spans = vec![self.span(random)];
         for _ in 0..random.below(12) {
@@ -170,7 +170,7 @@ impl Plan {
             spans.push(next);
         }
         let wanted: Vec<_> = spans.iter().map(|&span| model.read(span)).collect();
-        // As far as the first that is not held.
+        // The ranges before the first that is not held.
         let readable = wanted.iter().take_while(|bytes| bytes.is_some()).count();
         let expected: Vec<u8> = wanted[..readable].iter().flatten().flatten().copied().collect();
         let mut buffer = vec![0; expected.len()];
@@ -197,7 +197,7 @@ impl Plan {
                 let filled = file.read_into(offset, &mut buffer).is_ok();
                 assert_eq!(filled.then_some(buffer), expected);
             }
-            // Rarer than the rest: it compares many ranges.
+            // Less often than the others, because it compares many ranges.
             20 => self.read_many(random, model, file),
             21..24 => assert_eq!(file.has(offset, length), model.has(span)),
             24..29 => match file.need(offset, length) {
@@ -243,7 +243,7 @@ impl Plan {
         let count = random.below(6);
         let wanted: Vec<Span> = (0..count).map(|_| self.span(random)).collect();
         let Ok(exact) = file.need_many(&wanted, &Merge::Exact) else { return };
-        // All of them held, and nothing else, and nothing of it before.
+        // All ranges must be written, and nothing else.
         let mut filled = model.clone();
         for need in &exact {
             assert_eq!(model.held(*need), 0);
@@ -271,11 +271,11 @@ fn byte_at(offset: u64) -> u8 {
     (offset.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 56) as u8
 }
 
-/// A million operations, over every kind of file: dense and sparse, tiny and huge offsets.
+/// A million operations on files of every kind: dense and sparse, tiny and huge offsets.
 #[test]
 fn a_million_random_operations_agree_with_a_map_from_offset_to_byte() {
     let cases: [(u64, u64, u64, u64); 8] = [
-        // base, reach, step, longest span
+        // base, reach, step, maximum length
         (0, 60, 1, 12),
         (0, 400, 1, 40),
         (1000, 5_000, 1, 30),

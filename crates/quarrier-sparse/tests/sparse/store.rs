@@ -1,4 +1,4 @@
-//! Many files under one budget.
+//! Many files under one memory budget.
 
 use quarrier_sparse::{Error, Span, SparseFile, SparseStore};
 
@@ -20,7 +20,7 @@ fn the_least_recently_used_bytes_of_any_file_go() {
     b.write(1000, &[3; 40]).unwrap();
     assert_eq!(store.num_bytes(), 100);
     assert!(a.has(0, 40) && b.has(1000, 40) && b.has(20, 20) && !b.has(19, 1));
-    // One that is larger than the budget leaves what fits of it.
+    // A block larger than the budget keeps only what fits.
     a.write(5000, &[4; 300]).unwrap();
     assert_eq!((store.num_bytes(), a.num_bytes(), b.num_bytes()), (100, 100, 0));
 }

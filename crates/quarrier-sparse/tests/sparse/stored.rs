@@ -1,4 +1,4 @@
-//! Files as bytes, and invalid bytes.
+//! Serialized files, and invalid bytes.
 
 use proptest::prelude::*;
 use quarrier_sparse::{OnConflict, Span, SparseFile};
@@ -26,7 +26,7 @@ fn a_file_comes_back_whole() {
     assert_eq!((back.length(), back.wipes()), (Some(1 << 50), true));
     assert_eq!(back.on_conflict(), OnConflict::Replace);
     assert_eq!((back.blocks(), back.counters()), (file.blocks(), file.counters()));
-    // The order of use is still known.
+    // The order of use survives.
     back.evict(65_536);
     assert_eq!(back.blocks(), [Span::new(100, 65_536)]);
     assert_eq!(back.read(100, 65_536).unwrap(), file.read(100, 65_536).unwrap());
