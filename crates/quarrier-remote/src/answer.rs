@@ -1,4 +1,4 @@
-//! Checks a server's answer to a range request before one of its bytes is used.
+//! Checks a server's response to a range request before any of its bytes are used.
 
 use std::time::Duration;
 
@@ -22,8 +22,8 @@ impl Version {
         Version { length, etag: text(headers, &ETAG), last_modified: text(headers, &LAST_MODIFIED) }
     }
 
-    /// The validator in `now` that shows another version. A missing field shows nothing: some servers
-    /// leave them out at times.
+    /// Describes the validator in `now` that shows another version, if any. A missing field proves
+    /// nothing: some servers omit fields at times.
     fn difference(&self, now: &Version) -> Option<String> {
         if self.length != now.length {
             return Some(format!("it had {} bytes and now has {}", self.length, now.length));
@@ -32,7 +32,7 @@ impl Version {
             (Some(then), Some(now)) if then != now => {
                 return Some(format!("its ETag was {then} and is {now}"));
             }
-            // A strong ETag speaks for the bytes, whatever the date.
+            // A strong ETag identifies the bytes, so the date does not matter.
             (Some(then), Some(_)) if !then.starts_with("W/") => return None,
             _ => {}
         }
@@ -56,28 +56,28 @@ impl Version {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RangeRequest {
     Span(Span),
-    /// The last bytes of the object, this many.
+    /// The last bytes of the object: this many.
     Tail(u64),
     Whole,
 }
 
-/// An answer that can be used.
+/// A usable response.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Answer {
-    /// The body is these bytes of the object; `is_counted` says whether the server states their number.
+    /// The body is this range of the object; `is_counted` means that the server states its length.
     Range { span: Span, version: Version, is_counted: bool },
     /// The body is the whole object, with its length if the server states it.
     Whole { length: Option<u64>, etag: Option<String>, last_modified: Option<String> },
-    /// The object has no byte.
+    /// The object is empty.
     Empty(Version),
-    /// The range lies outside of the object, and the server does not state the object's length.
+    /// The range is outside of the object, and the server does not state the object's length.
     NotInObject,
 }
 
-/// An answer that cannot be used.
+/// An unusable response.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Refusal {
-    /// Another attempt may do better, after this long where the server says so.
+    /// Another attempt may succeed, after the given delay if the server requests one.
     Again {
         reason: String,
         after: Option<Duration>,
@@ -85,7 +85,7 @@ pub(crate) enum Refusal {
     NotFound,
     Denied(u16),
     Status(u16),
-    /// It is another version of the object.
+    /// The object has another version.
     Changed(String),
 }
 
@@ -93,7 +93,7 @@ fn again(reason: impl Into<String>) -> Refusal {
     Refusal::Again { reason: reason.into(), after: None }
 }
 
-/// Judges the answer to a request for `asked`, of an object known as `known`.
+/// Checks the response to the request `asked`, for an object whose known version is `known`.
 pub(crate) fn judge(
     status: StatusCode,
     headers: &HeaderMap,
@@ -198,7 +198,7 @@ fn same_version(known: Option<&Version>, now: &Version) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Bytes that are packed are not those of the object.
+/// Compressed bytes are not those of the object.
 fn refuse_encoding(headers: &HeaderMap) -> Result<(), Refusal> {
     match text(headers, &CONTENT_ENCODING) {
         Some(encoding) if !encoding.eq_ignore_ascii_case("identity") => {
@@ -218,7 +218,7 @@ fn content_length(headers: &HeaderMap) -> Result<Option<u64>, Refusal> {
     }
 }
 
-/// `bytes FIRST-LAST/TOTAL`, where TOTAL may be `*`.
+/// Parses `bytes FIRST-LAST/TOTAL`, where TOTAL may be `*`.
 fn parse_content_range(value: &str) -> Option<(Span, Option<u64>)> {
     let (range, total) = value.trim().strip_prefix("bytes ")?.split_once('/')?;
     let (first, last) = range.trim().split_once('-')?;

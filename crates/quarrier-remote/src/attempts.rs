@@ -1,30 +1,30 @@
-//! How often to try, and how long to wait in between.
+//! The retry policy: the number of attempts, and the delay between them.
 
 use std::hash::{BuildHasher, RandomState};
 use std::time::{Duration, Instant};
 
 use crate::options::Retry;
 
-/// The attempts at one range.
+/// The attempts to fetch one range.
 #[derive(Debug)]
 pub(crate) struct Attempts {
     retry: Retry,
     attempts_max: u32,
-    /// Attempts in a row that brought no byte, and since when.
+    /// Consecutive attempts without new bytes, and when the first of them failed.
     in_vain: u32,
     since: Instant,
     pub(crate) made: u32,
 }
 
 impl Attempts {
-    /// At most `attempts_max` in a row that bring no byte.
+    /// Allows at most `attempts_max` consecutive attempts without new bytes.
     pub(crate) fn new(retry: &Retry, attempts_max: u32) -> Self {
         let (retry, since) = (retry.clone(), Instant::now());
         Attempts { retry, attempts_max: attempts_max.max(1), in_vain: 0, since, made: 0 }
     }
 
-    /// Records that an attempt failed; `is_further` if it delivered some bytes all the same. Returns
-    /// how long to wait before the next attempt, `None` if there is none.
+    /// Records a failed attempt; `is_further` if it delivered some bytes nevertheless. Returns the
+    /// delay before the next attempt, or `None` to give up.
     pub(crate) fn failed(&mut self, is_further: bool, asked: Option<Duration>) -> Option<Duration> {
         self.made += 1;
         if is_further {
@@ -36,14 +36,15 @@ impl Attempts {
             return None;
         }
         let doubled = self.retry.delay.saturating_mul(1 << (self.in_vain - 1).min(20));
-        // Clients that failed together shall not come back together.
+        // Jitter, so that clients that failed together do not retry together.
         let random = RandomState::new().hash_one(self.made) as f64 / u64::MAX as f64;
         let delay = doubled.min(self.retry.delay_max).mul_f64(0.5 + 0.5 * random);
         Some(delay.max(asked.unwrap_or_default()).min(self.retry.delay_max))
     }
 }
 
-/// Logs why an attempt at the bytes from `offset` failed, and when the next one follows. `name` has no secrets.
+/// Logs why an attempt to fetch from `offset` failed, and when the next one follows. `name` must
+/// not contain secrets.
 pub(crate) fn log_retry(name: &str, offset: u64, made: u32, (wait, reason): (Duration, &str)) {
     let wait_seconds = wait.as_secs_f64();
     tracing::warn!(source = name, offset, attempt = made, wait_seconds, reason, "trying again");

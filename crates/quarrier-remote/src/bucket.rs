@@ -1,8 +1,8 @@
-//! Objects in buckets: S3 and its like, Google Cloud Storage, Azure Blob Storage. `object_store` finds the
-//! credentials and signs.
+//! Objects in buckets: S3 and compatible stores, Google Cloud Storage, Azure Blob Storage.
+//! `object_store` finds the credentials and signs.
 //!
-//! An object is requested by a signed URL, so that ranges, retries and checks are those of any other
-//! HTTP server. A URL is signed for an hour and used for a quarter of one.
+//! Objects are requested by signed URLs, so ranges, retries and checks are the same as for any
+//! other HTTP server. A URL is signed for an hour and used for a quarter of an hour.
 
 use std::str::FromStr;
 use std::sync::Mutex;
@@ -26,7 +26,7 @@ const SIGNED_FOR: Duration = Duration::from_secs(3600);
 const USED_FOR: Duration = Duration::from_secs(900);
 const GOOGLE_URL: &str = "https://storage.googleapis.com";
 
-/// `identity` with the store's own address, for two stores may have buckets of one name.
+/// Adds the store's address to `identity`, since two stores may have buckets of the same name.
 pub(crate) fn identity(identity: &str, place: &Place, settings: &[(String, String)]) -> String {
     let mut identity = identity.to_string();
     if matches!(place, Place::Bucket { .. }) {
@@ -45,7 +45,7 @@ pub(crate) fn identity(identity: &str, place: &Place, settings: &[(String, Strin
     identity
 }
 
-/// An object of a bucket.
+/// An object in a bucket.
 #[derive(Debug)]
 pub(crate) struct Signing {
     way: Way,
@@ -57,12 +57,12 @@ pub(crate) struct Signing {
 #[derive(Debug)]
 enum Way {
     Signed(Box<dyn Signer>),
-    /// Signed all the same, to learn the URL; the signature is then taken off.
+    /// Signed only to learn the URL; the signature is then removed.
     Stripped(Box<dyn Signer>),
     Plain(Url),
 }
 
-/// The settings that a store knows, of those of other programs too.
+/// Selects the settings that a store understands.
 fn known<'s, K: FromStr + 's>(
     settings: &'s [(String, String)],
 ) -> impl Iterator<Item = (K, &'s str)> + 's {
@@ -80,7 +80,7 @@ fn retry() -> RetryConfig {
 }
 
 impl Signing {
-    /// An object with the settings of [`Options::s3`](crate::Options::s3).
+    /// Sets up an object with the settings of [`Options::s3`](crate::Options::s3).
     pub(crate) fn new(
         store: Store,
         bucket: &str,
@@ -99,7 +99,7 @@ impl Signing {
         Ok(Signing { way, key: path, store, signed: Mutex::new(None) })
     }
 
-    /// The URL to ask for; a new one where the last is old or `is_refused`.
+    /// The URL to request; a new one if the last one is old or `is_refused`.
     pub(crate) async fn url(&self, is_refused: bool) -> Result<Url> {
         if let Some((since, url)) = &*self.last()
             && since.elapsed() < USED_FOR

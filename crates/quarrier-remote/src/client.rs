@@ -1,4 +1,4 @@
-//! The owner of the runtime: one thread for all requests, which ends with it.
+//! The owner of the runtime: one thread for all requests, which ends with the client.
 
 use std::fmt;
 use std::sync::Arc;
@@ -17,14 +17,14 @@ use crate::shared::Shared;
 use crate::source::RemoteSource;
 use crate::transport;
 
-/// Opens remote sources and does their requests, on one thread of its own.
+/// Opens remote sources and makes their requests, on its own thread.
 ///
-/// A forked process has no such thread: there, all reads return [`Error::Closed`], and dropping the
-/// client ends nothing of the parent's.
+/// A forked process does not have this thread: there, all reads return [`Error::Closed`], and
+/// dropping the client does not affect the parent.
 ///
-/// Its sources share that thread, the limit of requests, the memory and the cache on disk. They do not
-/// keep it alive: when it is dropped, requests in flight end, and reads of bytes not yet held return
-/// [`Error::Closed`].
+/// The sources share the thread, the limit on concurrent requests, the memory budget and the cache
+/// on disk. They do not keep it alive: when it is dropped, requests in flight are aborted, and
+/// reads of bytes not yet held return [`Error::Closed`].
 pub struct Remote {
     shared: Arc<Shared>,
     quit: Option<oneshot::Sender<()>>,
@@ -38,11 +38,11 @@ impl fmt::Debug for Remote {
 }
 
 impl Remote {
-    /// Starts the thread. Connects to nothing.
+    /// Starts the thread, without connecting to anything.
     ///
     /// # Errors
-    /// [`Error::Setup`] when TLS, a proxy or the thread cannot be set up. A cache that cannot
-    /// be used is no error: see [`Remote::cache_warning`].
+    /// [`Error::Setup`] if TLS, a proxy or the thread cannot be set up. An unusable cache is not an
+    /// error: see [`Remote::cache_warning`].
     pub fn new(options: Options) -> Result<Self> {
         let setup =
             |error: std::io::Error| Error::Setup { reason: format!("cannot start: {error}") };
@@ -51,9 +51,9 @@ impl Remote {
         let handle = runtime.handle().clone();
         let (quit, asked_to_quit) = oneshot::channel::<()>();
         let run = move || {
-            // An error means that the sender is gone, which is as good.
+            // An error means that the sender is gone, which also means to quit.
             let _ = runtime.block_on(asked_to_quit);
-            // A name that is being looked up is not waited for.
+            // Do not wait for a name lookup in progress.
             runtime.shutdown_background();
         };
         let thread = threads::alone("quarrier remote", run).map_err(setup)?;
@@ -61,12 +61,12 @@ impl Remote {
         Ok(Remote { shared, quit: Some(quit), thread: Some(thread) })
     }
 
-    /// Opens a URL (`https://`, `http://`, `s3://BUCKET/KEY`) with one request, which brings
-    /// length, version and first bytes.
+    /// Opens a URL (`https://`, `http://`, `s3://BUCKET/KEY`, `gs://…`, `az://…`) with one request,
+    /// which gets length, version and first bytes.
     ///
     /// # Errors
     /// [`Error::BadUrl`], [`Error::NotFound`], [`Error::Denied`], [`Error::Unreachable`],
-    /// [`Error::NoRanges`], …; [`Error::Failed`] when the server fails at every attempt.
+    /// [`Error::NoRanges`], …; [`Error::Failed`] if the server fails at every attempt.
     pub fn open(&self, url: &str) -> Result<RemoteSource> {
         RemoteSource::open(&self.shared, Location::parse(url)?, None)
     }
@@ -74,18 +74,18 @@ impl Remote {
     /// As [`Remote::open`]; gives up soon after `stop` becomes true.
     ///
     /// # Errors
-    /// As [`Remote::open`]; [`Error::Closed`] when it was given up.
+    /// As [`Remote::open`]; [`Error::Closed`] if it gave up.
     pub fn open_unless(&self, url: &str, stop: &AtomicBool) -> Result<RemoteSource> {
         RemoteSource::open(&self.shared, Location::parse(url)?, Some(stop))
     }
 
-    /// Why the cache on disk is not used, or not any more: a full disk, a folder that cannot be
-    /// written. Reads do without it.
+    /// The reason why the cache on disk is not used, or no longer used: a full disk, or a folder
+    /// that cannot be written. Reads continue without it.
     pub fn cache_warning(&self) -> Option<String> {
         self.shared.folder.as_ref().and_then(Folder::warning)
     }
 
-    /// Bytes held in memory.
+    /// The number of bytes held in memory.
     pub fn memory_bytes(&self) -> u64 {
         self.shared.store.num_bytes()
     }
@@ -95,13 +95,13 @@ impl Drop for Remote {
     fn drop(&mut self) {
         self.shared.close();
         if self.shared.is_forked() {
-            // The thread is the parent's, and so is the channel that would end it.
+            // The thread belongs to the parent, and so does the channel that would end it.
             std::mem::forget((self.quit.take(), self.thread.take()));
             return;
         }
         drop(self.quit.take());
         if let Some(thread) = self.thread.take() {
-            // It does not panic; and if it did, there would be nothing left to end.
+            // The thread does not panic, and if it did, it would have ended anyway.
             let _ = thread.join();
         }
     }

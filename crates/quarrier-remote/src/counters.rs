@@ -6,15 +6,16 @@ use std::sync::atomic::{AtomicU64, Ordering};
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Counters {
-    /// HTTP requests sent, those of opening and of retries too; redirects count once.
+    /// HTTP requests sent, including those for opening and retries. Redirects are not counted
+    /// separately.
     pub requests: u64,
-    /// Bytes of the object that came over the network.
+    /// Bytes of the object received over the network.
     pub bytes_fetched: u64,
-    /// Bytes that reads were answered with.
+    /// Bytes returned by reads.
     pub bytes_asked: u64,
-    /// Bytes that came from the cache on disk, checked.
+    /// Bytes read from the cache on disk, after verification.
     pub bytes_from_disk: u64,
-    /// Requests sent again after a failure.
+    /// Requests repeated after a failure.
     pub retries: u64,
 }
 

@@ -1,9 +1,9 @@
-//! The one error type of this crate: what, where, and what to try.
+//! The error type of this crate: what failed, where, and what to try.
 
 use std::fmt;
 use std::io;
 
-/// Why a remote source could not be opened or read. No text holds a query or a password.
+/// Why a remote source could not be opened or read. No message contains a query or a password.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Error {
@@ -14,75 +14,75 @@ pub enum Error {
         /// Why it is invalid.
         reason: String,
     },
-    /// Settings that cannot be used: S3 credentials, a proxy, the system's certificates.
+    /// A setting cannot be used: S3 credentials, a proxy, the system's certificates.
     Setup {
-        /// Why it is invalid, and which setting.
+        /// The setting, and why it is invalid.
         reason: String,
     },
-    /// The server says that the object does not exist (404, 410).
+    /// The server reports that the object does not exist (404, 410).
     NotFound {
         /// The URL, without its secrets.
         source_name: String,
     },
-    /// The server refuses (401, 403): credentials are missing, wrong or over their time.
+    /// The server denies access (401, 403): credentials are missing, wrong or expired.
     Denied {
         /// The URL, without its secrets.
         source_name: String,
         /// The HTTP status.
         status: u16,
     },
-    /// The server answers with a status that trying again does not change.
+    /// The server responds with a status that retrying does not change.
     Status {
         /// The URL, without its secrets.
         source_name: String,
         /// The HTTP status.
         status: u16,
     },
-    /// The server ignores ranges, and the object is too large to be kept whole.
+    /// The server ignores ranges, and the object is too large to download as a whole.
     NoRanges {
         /// The URL, without its secrets.
         source_name: String,
-        /// The most bytes that are kept whole.
+        /// The maximum size of an object to download as a whole, in bytes.
         whole_bytes_max: u64,
     },
-    /// No connection, after all attempts: unknown host, refused, no valid certificate.
+    /// No connection after all attempts: unknown host, connection refused, invalid certificate.
     Unreachable {
         /// The URL, without its secrets.
         source_name: String,
         /// The error of the system or of TLS.
         reason: String,
     },
-    /// The object is not the one that was opened any more: ETag, Last-Modified or length.
+    /// The object is no longer the one that was opened: its ETag, Last-Modified or length differs.
     Changed {
         /// The URL, without its secrets.
         source_name: String,
         /// The validator that changed.
         what: String,
     },
-    /// A range could not be had, after all attempts; others may still be had.
+    /// A range could not be fetched after all attempts; others may still succeed.
     Failed {
         /// The URL, without its secrets.
         source_name: String,
-        /// The offset of the first byte that is missing.
+        /// The offset of the first missing byte.
         offset: u64,
-        /// How often it was tried.
+        /// The number of attempts.
         attempts: u32,
         /// The error of the last attempt.
         reason: String,
     },
-    /// So many ranges in a row failed that the server is considered gone.
+    /// So many consecutive ranges failed that the server is considered gone.
     Gone {
         /// The URL, without its secrets.
         source_name: String,
         /// The error of the last attempt.
         reason: String,
     },
-    /// No request may be made ([`Options::offline`](crate::Options::offline)), and the cache does not have
-    /// the object, or not these bytes of it.
+    /// Requests are not allowed ([`Options::offline`](crate::Options::offline)), and the object, or
+    /// this part of it, is not in the cache.
     NotCached {
         /// The URL, without its secrets.
         source_name: String,
-        /// The first byte that is missing; `None` if no part of the object is there.
+        /// The first missing byte; `None` if no part of the object is cached.
         offset: Option<u64>,
     },
     /// The [`Remote`](crate::Remote) was dropped, or its stop flag was set.
@@ -96,7 +96,7 @@ pub enum Error {
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 impl Error {
-    /// The name of the source, where the error is about one.
+    /// The name of the source, if the error is about one.
     pub fn source_name(&self) -> Option<&str> {
         match self {
             Error::Setup { .. } => None,
@@ -114,12 +114,12 @@ impl Error {
         }
     }
 
-    /// Whether the error is about one range, so that others may still be read.
+    /// Whether the error concerns a single range, so that others may still be read.
     pub fn is_of_a_range(&self) -> bool {
         matches!(self, Error::Failed { .. } | Error::NotCached { .. })
     }
 
-    /// The error without the name of the source.
+    /// The error message without the name of the source.
     pub fn reason(&self) -> String {
         match self {
             Error::BadUrl { reason, .. } | Error::Setup { reason } => reason.clone(),
@@ -185,7 +185,8 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-/// An [`Error`] as the payload of an [`io::Error`]; the code that reports it names the source.
+/// An [`Error`] as the payload of an [`io::Error`], whose message lacks the source name; the caller
+/// adds it.
 #[derive(Debug)]
 pub struct Unnamed(pub Error);
 

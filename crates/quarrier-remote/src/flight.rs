@@ -1,4 +1,4 @@
-//! Fetches under way: every byte is on its way at most once.
+//! Fetches in flight: every byte is fetched at most once at a time.
 
 use std::sync::{Arc, Mutex};
 
@@ -7,7 +7,7 @@ use quarrier_sparse::Span;
 
 use crate::error::Error;
 
-/// A request in flight, and whoever waits for it.
+/// A request in flight, and the readers that wait for it.
 #[derive(Debug)]
 pub(crate) struct Flight {
     pub(crate) span: Span,
@@ -27,7 +27,7 @@ impl Flight {
         Arc::new(Flight { span, end: Mutex::default() })
     }
 
-    /// Says how it ended; the first to say so is right. Whether that was the caller.
+    /// Records the result; only the first call counts. Returns whether this was the first.
     pub(crate) fn finish(&self, result: Result<(), Error>) -> bool {
         let mut end = lock(&self.end);
         let is_open = matches!(*end, End::Open);
@@ -40,7 +40,7 @@ impl Flight {
         is_open
     }
 
-    /// Why it failed, where it did.
+    /// The error, if it failed.
     pub(crate) fn failure(&self) -> Option<Error> {
         match &*lock(&self.end) {
             End::Failed(error) => Some(error.clone()),
@@ -49,12 +49,12 @@ impl Flight {
     }
 }
 
-/// Whether two spans share a byte.
+/// Whether two spans overlap.
 pub(crate) fn overlap(a: Span, b: Span) -> bool {
     a.offset < b.end() && b.offset < a.end()
 }
 
-/// The parts of `spans` (in order, apart) that lie in none of `others` (in any order).
+/// The parts of `spans` (sorted, disjoint) that are in none of `others` (in any order).
 pub(crate) fn without(spans: Vec<Span>, others: impl Iterator<Item = Span>) -> Vec<Span> {
     others.fold(spans, |left, other| {
         let mut kept = Vec::with_capacity(left.len() + 1);
@@ -74,7 +74,7 @@ pub(crate) fn without(spans: Vec<Span>, others: impl Iterator<Item = Span>) -> V
     })
 }
 
-/// Cuts spans into pieces of at most `bytes_max`, of about the same size.
+/// Splits spans into pieces of at most `bytes_max`, of similar size.
 pub(crate) fn split(spans: &[Span], bytes_max: u64) -> Vec<Span> {
     let mut pieces = Vec::with_capacity(spans.len());
     for span in spans.iter().filter(|span| span.length > 0) {

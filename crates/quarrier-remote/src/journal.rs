@@ -1,4 +1,4 @@
-//! The journal of a cached object, byte by byte: it lists the blocks that are in the data file.
+//! The journal of a cached object, which lists the blocks that are in the data file.
 //!
 //! ```text
 //!  0  header, 64 bytes          64  record, 32 bytes      96  record      …
@@ -14,43 +14,42 @@
 //! ```
 //!
 //! Numbers are little-endian. A record is appended, under a lock and by one write, after the
-//! block's bytes were written to the data file. It is a *claim*: whoever reads the block
-//! compares the bytes with the checksum first, so a claim that came to disk before its bytes
-//! (a power cut) costs a fetch and nothing else. A record that is torn or damaged is passed
-//! over; so are the bytes after the last whole one. Of two records for one offset, the later counts
-//! if it is not shorter.
+//! block's bytes were written to the data file. It is a *claim*: readers of the block verify its
+//! checksum first, so a claim that reached the disk before its bytes (in a power failure) costs
+//! only a fetch. Torn and damaged records are skipped, as are the bytes after the last complete
+//! record. Of two records for the same offset, the later one counts unless it is shorter.
 
 use std::collections::BTreeMap;
 
 use crc_fast::{CrcAlgorithm, Digest, checksum};
 use quarrier_sparse::Span;
 
-/// Bytes of the header.
+/// Size of the header.
 pub const HEADER_BYTES: usize = 64;
-/// Bytes of a record.
+/// Size of a record.
 pub const RECORD_BYTES: usize = 32;
-/// The longest block that a record claims.
+/// Maximum size of a claimed block.
 pub const BLOCK_BYTES_MAX: u32 = 1 << 20;
 
 const MAGIC: &[u8; 8] = b"QRYCACH\n";
 const VERSION: u32 = 1;
 
-/// The hash of an object's identity and version; a hash, so that no URL lies on the disk.
+/// The hash of an object's identity and version; a hash, so that no URL is stored on disk.
 pub type Key = [u8; 32];
 
-/// The first bytes of a journal.
+/// The header of a journal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Header {
-    /// The object.
+    /// The key of the object.
     pub key: Key,
     /// The object's length in bytes.
     pub length: u64,
 }
 
-/// A block that the journal claims to be in the data file.
+/// A block that, according to the journal, is in the data file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Claim {
-    /// Where it begins, in object and data file.
+    /// Start of the block, in the object and in the data file.
     pub offset: u64,
     /// Its length in bytes.
     pub length: u32,
@@ -59,7 +58,7 @@ pub struct Claim {
 }
 
 impl Claim {
-    /// The claim of `bytes` at `offset`; `None` if there are none or too many.
+    /// Creates a claim for `bytes` at `offset`; `None` if they are empty or too many.
     pub fn of(offset: u64, bytes: &[u8]) -> Option<Self> {
         let length =
             u32::try_from(bytes.len()).ok().filter(|n| (1..=BLOCK_BYTES_MAX).contains(n))?;
@@ -79,7 +78,7 @@ pub fn block_checksum(bytes: &[u8]) -> u64 {
 }
 
 impl Header {
-    /// As it is written.
+    /// Serializes the header.
     pub fn to_bytes(&self) -> [u8; HEADER_BYTES] {
         let mut bytes = [0; HEADER_BYTES];
         bytes[..8].copy_from_slice(MAGIC);
@@ -91,7 +90,7 @@ impl Header {
         bytes
     }
 
-    /// The header that `bytes` begin with; `None` if they do not.
+    /// Parses the header at the start of `bytes`; `None` if it is invalid.
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let bytes: &[u8; HEADER_BYTES] = bytes.first_chunk()?;
         let key = bytes[16..].first_chunk().copied()?;
@@ -99,7 +98,7 @@ impl Header {
         (header.to_bytes() == *bytes).then_some(header)
     }
 
-    /// The bytes of a claim's record.
+    /// Serializes a claim as a record.
     pub fn record(&self, claim: &Claim) -> [u8; RECORD_BYTES] {
         let mut bytes = [0; RECORD_BYTES];
         bytes[..8].copy_from_slice(&claim.offset.to_le_bytes());
@@ -112,7 +111,8 @@ impl Header {
         bytes
     }
 
-    /// The claims of whole records, in order, without damaged ones and those outside of the object.
+    /// Parses complete records into claims, in order, skipping damaged ones and those outside of
+    /// the object.
     pub fn claims<'r>(&'r self, records: &'r [u8]) -> impl Iterator<Item = Claim> + 'r {
         records.chunks_exact(RECORD_BYTES).filter_map(|record| self.claim(record))
     }
@@ -126,12 +126,12 @@ impl Header {
     }
 }
 
-/// Eight bytes as a number; 0 where there are fewer, which no caller gives.
+/// Parses eight little-endian bytes; 0 if there are fewer, which callers prevent.
 fn number(bytes: &[u8]) -> u64 {
     bytes.first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes))
 }
 
-/// A journal's header and claims; `None` if the bytes are not a journal. Never panics.
+/// Parses a journal; `None` if the bytes are not one. Never panics.
 pub fn read(bytes: &[u8]) -> Option<(Header, Claims)> {
     let header = Header::from_bytes(bytes)?;
     let mut claims = Claims::default();
@@ -139,12 +139,12 @@ pub fn read(bytes: &[u8]) -> Option<(Header, Claims)> {
     Some((header, claims))
 }
 
-/// The claims of a journal, by offset.
+/// The claims of a journal, sorted by offset.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Claims(BTreeMap<u64, Claim>);
 
 impl Claims {
-    /// Adds the claim of a later record.
+    /// Adds the claim of the next record.
     pub fn add(&mut self, claim: Claim) {
         let is_longer = self.0.get(&claim.offset).is_some_and(|old| old.length > claim.length);
         if !is_longer {
@@ -152,21 +152,21 @@ impl Claims {
         }
     }
 
-    /// Takes back a claim that was found wrong.
+    /// Removes a claim that turned out to be wrong.
     pub fn remove(&mut self, claim: &Claim) {
         if self.0.get(&claim.offset) == Some(claim) {
             self.0.remove(&claim.offset);
         }
     }
 
-    /// The claims that share a byte with `span`, by offset.
+    /// The claims that overlap `span`, sorted by offset.
     pub fn overlapping(&self, span: Span) -> impl Iterator<Item = Claim> + '_ {
         let from = span.offset.saturating_sub(u64::from(BLOCK_BYTES_MAX));
         let claims = self.0.range(from..span.end()).map(|(_, claim)| *claim);
         claims.filter(move |claim| claim.span().end() > span.offset)
     }
 
-    /// All claims, by offset.
+    /// All claims, sorted by offset.
     pub fn iter(&self) -> impl Iterator<Item = Claim> + '_ {
         self.0.values().copied()
     }

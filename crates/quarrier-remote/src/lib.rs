@@ -1,4 +1,4 @@
-//! Remote objects as sources: HTTP(S) servers and buckets of S3, Google and Azure.
+//! Remote objects as sources: HTTP(S) servers, and buckets of S3, Google and Azure.
 //!
 //! ```text
 //!  read_at ─→ held in memory? ──────────────────────────────→ copied out
@@ -12,9 +12,9 @@
 //!             answers judged ─→ bytes ─→ memory, disk ───────────┘
 //! ```
 //!
-//! A [`Remote`] owns the one thread that makes all requests, and ends it when it is dropped. Its
-//! sources hold fetched bytes in a `SparseStore` with a budget. They hold bytes only after these have
-//! arrived and the answer was verified; a failure is an error or is retried, and never yields wrong
+//! A [`Remote`] owns the single thread that makes all requests, and ends it when dropped. Its
+//! sources hold fetched bytes in a `SparseStore` with a memory budget. They accept bytes only after
+//! the response was verified. A failure is retried or returned as an error, and never yields wrong
 //! bytes or zeros.
 //!
 //! ```no_run

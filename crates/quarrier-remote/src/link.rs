@@ -1,4 +1,4 @@
-//! The way to one object: sends a request, judges the answer, reads the body.
+//! Requests for one object: sends them, checks the responses, reads the bodies.
 
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -18,14 +18,14 @@ use crate::options::{Options, Timeouts};
 
 use crate::transport::innermost;
 
-/// Why an attempt came to nothing.
+/// Why an attempt failed.
 #[derive(Debug)]
 pub(crate) enum Fault {
-    /// The server's answer.
+    /// The server's response was unusable.
     Refused(Refusal),
-    /// No connection; whether another attempt is of use.
+    /// No connection; `is_final` if retrying is pointless.
     Connect { reason: String, is_final: bool },
-    /// No request could be made at all.
+    /// No request could be made.
     Setup(crate::error::Error),
 }
 
@@ -39,7 +39,7 @@ pub(crate) fn again(reason: impl Into<String>) -> Fault {
     Fault::Refused(Refusal::Again { reason: reason.into(), after: None })
 }
 
-/// The way to one object.
+/// Makes the requests for one object.
 #[derive(Debug)]
 pub(crate) struct Link {
     client: reqwest::Client,
@@ -52,15 +52,15 @@ pub(crate) struct Link {
 enum Way {
     Http {
         url: Url,
-        /// Where the URL redirected to the last time: going there saves a round trip.
+        /// The last redirect target: requesting it directly saves a round trip.
         target: Mutex<Option<Url>>,
     },
     Bucket(Box<Signing>),
-    /// No request is made.
+    /// No requests are allowed.
     Offline,
 }
 
-/// An answer whose body has not arrived yet.
+/// A response whose body has not arrived yet.
 pub(crate) struct Started {
     pub(crate) answer: Answer,
     pub(crate) body: Body,
@@ -73,7 +73,7 @@ impl Link {
         options: &Options,
     ) -> Result<Self> {
         let way = match &location.place {
-            // Credentials are not needed then.
+            // No credentials are needed.
             _ if options.offline => Way::Offline,
             Place::Http(url) => Way::Http { url: url.clone(), target: Mutex::new(None) },
             Place::Bucket { store, bucket, key } => {
@@ -85,7 +85,7 @@ impl Link {
         Ok(Link { client, way, timeouts, counting: Arc::default() })
     }
 
-    /// Asks for `asked`.
+    /// Sends the request `asked`.
     pub(crate) async fn send(
         &self,
         asked: RangeRequest,
@@ -104,12 +104,12 @@ impl Link {
         tracing::debug!(
             "refused by a signature or the target of a redirect: asking with a new one"
         );
-        // Signatures and targets of redirects do not live for ever.
+        // Signatures and redirect targets expire.
         let (url, _) = self.url(true).await?;
         self.send_to(url, asked, known, true).await
     }
 
-    /// The URL to ask for, and whether a new one may be better.
+    /// The URL to request, and whether a new one may work if it fails.
     async fn url(&self, is_refused: bool) -> std::result::Result<(Url, bool), Fault> {
         match &self.way {
             Way::Http { url, target } => {
@@ -176,21 +176,21 @@ impl Link {
     }
 }
 
-/// A body, read part by part, that may not dawdle.
+/// A response body, read in parts, with timeouts.
 pub(crate) struct Body {
     response: Response,
     timeouts: Timeouts,
-    /// Whether a truncated body can be distinguished from one that ends.
+    /// Whether a truncated body can be distinguished from a complete one.
     pub(crate) is_delimited: bool,
     /// When the request was sent.
     pub(crate) sent: Instant,
-    /// How long until the answer began.
+    /// The time until the response began.
     pub(crate) first_byte: Duration,
     pace: Option<(Instant, u64)>,
 }
 
 impl Body {
-    /// The next bytes; None at the end.
+    /// The next bytes; `None` at the end.
     pub(crate) async fn next(&mut self) -> std::result::Result<Option<Bytes>, Fault> {
         let part = match timeout(self.timeouts.progress, self.response.chunk()).await {
             Ok(Ok(part)) => part,
@@ -221,7 +221,7 @@ fn no_byte(progress: Duration) -> String {
     format!("the server sent no byte for {} s", progress.as_secs_f64())
 }
 
-/// Classifies a failure to send.
+/// Classifies an error from sending a request.
 fn fault_of(error: &reqwest::Error) -> Fault {
     let reason = innermost(error);
     if error.is_redirect() {
@@ -236,7 +236,7 @@ fn fault_of(error: &reqwest::Error) -> Fault {
     again(format!("the connection was cut ({reason})"))
 }
 
-/// Whether TLS was refused by us, which no other attempt changes.
+/// Whether we rejected the certificate, so that retrying is pointless.
 fn is_wrong_certificate(error: &reqwest::Error) -> bool {
     let mut next: Option<&(dyn std::error::Error + 'static)> = Some(error);
     while let Some(error) = next {

@@ -4,17 +4,18 @@ use url::Url;
 
 use crate::error::{Error, Result};
 
-/// A URL taken apart.
+/// The parsed URL of an object.
 #[derive(Debug, Clone)]
 pub(crate) struct Location {
     pub(crate) place: Place,
-    /// For errors and findings: no query, no user, no password.
+    /// The name for errors and findings: no query, no user, no password.
     pub(crate) name: String,
-    /// The parts that select the object, without signatures and passwords. Only their hash is stored.
+    /// The parts that select the object, without signatures and passwords. Only their hash is
+    /// stored.
     pub(crate) identity: String,
 }
 
-/// How it is asked for.
+/// How to request the object.
 #[derive(Debug, Clone)]
 pub(crate) enum Place {
     Http(Url),
@@ -34,7 +35,7 @@ const STORES: [(&str, Store); 3] =
     [("s3://", Store::S3), ("gs://", Store::Google), ("az://", Store::Azure)];
 
 impl Store {
-    /// Its name in errors.
+    /// The name in errors.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Store::S3 => "S3",
@@ -43,7 +44,7 @@ impl Store {
         }
     }
 
-    /// Which credentials to set if there are none.
+    /// The credentials to set if none are found.
     pub(crate) fn advice(self) -> &'static str {
         match self {
             Store::S3 => {
@@ -83,7 +84,8 @@ const SIGNING_FIELDS: [&str; 16] = [
     "sv",
 ];
 
-/// Whether `text` is a URL that this crate opens: `http://`, `https://`, `s3://`, `gs://` or `az://`.
+/// Whether `text` is a URL that this crate can open: `http://`, `https://`, `s3://`, `gs://` or
+/// `az://`.
 pub fn is_remote(text: &str) -> bool {
     ["http://", "https://", "s3://", "gs://", "az://"]
         .iter()
@@ -115,7 +117,7 @@ fn name_of(url: &Url) -> String {
 }
 
 impl Location {
-    /// Takes a URL apart.
+    /// Parses a URL.
     pub(crate) fn parse(text: &str) -> Result<Self> {
         let bad = |reason: &str| Error::BadUrl {
             source_name: redacted(text),
@@ -137,7 +139,7 @@ impl Location {
         Ok(Location { place: Place::Http(url), name, identity })
     }
 
-    /// `bucket/key`, both as they are: keys of buckets know no percent signs.
+    /// Parses `bucket/key`, both verbatim: keys of buckets are not percent-encoded.
     fn parse_bucket(
         scheme: &str,
         store: Store,

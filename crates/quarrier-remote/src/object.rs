@@ -1,4 +1,4 @@
-//! One object: the bytes held, the requests in flight, and the readers that wait.
+//! One object: the bytes held, the requests in flight, and the waiting readers.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -17,10 +17,10 @@ use crate::opening::final_error;
 use crate::shared::{LOOK, Shared};
 use crate::streams::Streams;
 
-/// Bytes gathered before they are handed to those who wait.
+/// Bytes to collect before passing them on to waiting readers.
 const PART_BYTES: usize = 256 << 10;
 
-/// Fetches ahead are cut into pieces no smaller than this, since each costs a request.
+/// Minimum size of a piece when fetching ahead is split, since each piece costs a request.
 const WORTH_BYTES: u64 = 1 << 20;
 
 /// State shared by all clones of a source and its requests.
@@ -32,11 +32,11 @@ pub(crate) struct Object {
     pub(crate) file: SharedFile,
     pub(crate) disk: Option<Entry>,
     traffic: Mutex<Traffic>,
-    /// Told whenever bytes have come or a flight has ended.
+    /// Notified whenever bytes have arrived or a flight has ended.
     moved: Condvar,
-    /// The last clone of the source is gone.
+    /// Whether the last clone of the source was dropped.
     dropped: AtomicBool,
-    /// Ranges in a row that were given up.
+    /// The number of consecutive ranges given up.
     failed_ranges: AtomicU32,
 }
 
@@ -45,25 +45,25 @@ struct Traffic {
     flights: Vec<(Arc<Flight>, Option<AbortHandle>)>,
     streams: Streams,
     read_ahead: ReadAhead,
-    /// How often something moved.
+    /// Incremented whenever bytes arrive or a flight ends.
     moves: u64,
-    /// Set when the object changed: the bytes held are of an old version.
+    /// Set if nothing can be fetched any more, for example because the object changed and the bytes
+    /// held are of an old version.
     lost: Option<Error>,
 }
 
-/// A reader's wait.
+/// The state of a waiting reader.
 #[derive(Default)]
 pub(crate) struct Waiting<'s> {
     flights: Vec<Arc<Flight>>,
-    /// A flight that went further than the reader failed: now no more than is needed is
-    /// asked for.
+    /// Whether to request only the missing bytes, after a flight that covered more has failed.
     is_exact: bool,
     /// The reader gives up when this becomes true.
     stop: Option<&'s AtomicBool>,
 }
 
 impl<'s> Waiting<'s> {
-    /// For a reader that gives up when `stop` becomes true.
+    /// Creates the state for a reader that gives up when `stop` becomes true.
     pub(crate) fn unless(stop: &'s AtomicBool) -> Self {
         Waiting { stop: Some(stop), ..Waiting::default() }
     }
@@ -75,11 +75,11 @@ impl<'s> Waiting<'s> {
 
 /// The next step of a reader.
 pub(crate) enum Step {
-    /// All of it is held, or was a moment ago.
+    /// All bytes are held, or were a moment ago.
     Read,
-    /// It waited and something moved.
+    /// Look again: bytes arrived or a flight ended.
     Look,
-    /// These of its bytes could not be had.
+    /// Some of the bytes could not be fetched.
     Failed(Error),
 }
 
@@ -93,7 +93,7 @@ impl Object {
         disk: Option<Entry>,
     ) -> Self {
         let options = &shared.options;
-        // Bytes fetched ahead must still be there when they are read.
+        // Bytes fetched ahead must still be in memory when they are read.
         let ahead_bytes = match options.read_ahead {
             true => options.ahead_bytes_max.min(options.memory_bytes_max / 4),
             false => 0,
@@ -120,9 +120,9 @@ impl Object {
         }
     }
 
-    /// The bytes of `span` that are not held; the span lies within the length.
+    /// The bytes of `span` that are not held; the span must be within the length.
     pub(crate) fn missing(&self, span: Span) -> Vec<Span> {
-        // Nothing overflows within the length.
+        // Spans within the length do not overflow.
         self.file.need(span.offset, span.length).unwrap_or_else(|_| vec![span])
     }
 
@@ -130,7 +130,7 @@ impl Object {
         self.traffic().streams.announce(span);
     }
 
-    /// The spans to fetch for a read, and the span to fetch ahead of it. Does not wait.
+    /// The spans to fetch for a read, and the span to fetch ahead of it. Does not block.
     pub(crate) fn advise(&self, asked: Span) -> (Vec<Span>, Span) {
         let missing = self.missing(asked);
         let mut traffic = self.traffic();
@@ -141,30 +141,31 @@ impl Object {
             return (vec![asked], ahead);
         }
         let read_ahead = &mut traffic.read_ahead;
-        // Nothing overflows within the length.
+        // Spans within the length do not overflow.
         let planned = self.file.with(|file| read_ahead.plan(file, asked)).unwrap_or_default();
         (planned.into_iter().chain([asked]).collect(), ahead)
     }
 
-    /// Why nothing of the object can be had any more, if so.
+    /// The error if nothing of the object can be fetched any more.
     pub(crate) fn lost(&self) -> Option<Error> {
         self.traffic().lost.clone()
     }
 
-    /// The cost of requests, as far as it is known.
+    /// The current estimate of request costs.
     fn cost(&self) -> CostModel {
         let request_bytes_max = self.request_bytes_max();
         CostModel { request_bytes_max, ..self.traffic().read_ahead.model().clone() }
     }
 
-    /// Starts to fetch bytes that will be read soon, in as many pieces as are worth a request.
+    /// Starts to fetch bytes that will be read soon, split into as many pieces as are worth a
+    /// request.
     pub(crate) fn fetch_ahead(self: &Arc<Self>, ahead: Span) {
         if ahead.length == 0 || self.shared.options.offline {
             return;
         }
         let mut missing = self.missing(ahead);
         if let Some(disk) = &self.disk {
-            // Read when it is asked for: that is quick, and memory is scarce.
+            // Cached bytes are read on demand: that is fast, and memory is limited.
             missing = without(missing, disk.claimed(ahead).into_iter());
         }
         let options = &self.shared.options;
@@ -177,7 +178,7 @@ impl Object {
         self.shared.options.request_bytes_max.max(1)
     }
 
-    /// Brings a reader of `asked` one step further, which may be a wait. `fetch` is what may be
+    /// Advances a reader of `asked` by one step, which may block. `fetch` is the range that may be
     /// fetched along with it.
     pub(crate) fn step(
         self: &Arc<Self>,
@@ -209,7 +210,7 @@ impl Object {
         Step::Look
     }
 
-    /// Starts to fetch `fetch` where some of `missing` is not under way.
+    /// Starts to fetch `fetch` if some of `missing` is not in flight.
     pub(crate) fn want(
         self: &Arc<Self>,
         missing: &[Span],
@@ -221,11 +222,11 @@ impl Object {
         }
         let merge = Merge::Cost(self.cost());
         let wanted = || self.file.need_many(fetch, &merge).unwrap_or_else(|_| missing.to_vec());
-        // They may end before the reader looks at the flights.
+        // Remember the flights, since they may end before the reader looks at them.
         waiting.flights.extend(self.start(wanted, self.request_bytes_max(), Some(missing)));
     }
 
-    /// Why a reader that misses `missing` should give up, if it should.
+    /// The error with which a reader of `missing` should give up, if any.
     fn end_of(&self, missing: &[Span], waiting: &mut Waiting<'_>) -> Option<Error> {
         if let Some(error) = self.lost() {
             return Some(error);
@@ -237,8 +238,8 @@ impl Object {
         let Waiting { flights, is_exact: was_too_much, .. } = waiting;
         flights.retain(|flight| {
             let Some(error) = flight.failure() else { return true };
-            // A flight that covered more than the missing bytes may have failed in the rest; then the
-            // missing bytes are requested alone.
+            // A flight that covered more than the missing bytes may have failed in the rest; then
+            // the missing bytes are requested alone.
             let is_exact = missing
                 .iter()
                 .any(|span| flight.span.offset >= span.offset && flight.span.end() <= span.end());
@@ -252,9 +253,9 @@ impl Object {
         end
     }
 
-    /// Starts flights for the parts of `wanted` that are not in flight: all of it, or, if `only` is
-    /// given, only if some of that is not in flight. Returns them. `wanted` is computed after the
-    /// flights are known, since a flight that lands in between would be repeated.
+    /// Starts flights for the parts of `wanted` that are not in flight, and returns them. If `only`
+    /// is given, starts none unless some of `only` is not in flight. `wanted` is computed after
+    /// looking at the flights, since a flight that lands in between would be repeated.
     fn start(
         self: &Arc<Self>,
         wanted: impl FnOnce() -> Vec<Span>,
@@ -271,7 +272,7 @@ impl Object {
         traffic.flights.extend(new.iter().map(|flight| (Arc::clone(flight), None)));
         drop(traffic);
         for flight in &new {
-            // Not under the lock: where the client is closed, the task is dropped here and now.
+            // Not under the lock: if the client is closed, the task is dropped immediately.
             let landing = Landing { object: Arc::clone(self), flight: Arc::clone(flight) };
             let abort = self.shared.spawn(landing.fly());
             let mut traffic = self.traffic();
@@ -283,13 +284,13 @@ impl Object {
         new
     }
 
-    /// Takes bytes that came from the server, or from disk.
+    /// Stores bytes from the server or from disk.
     pub(crate) fn keep(&self, offset: u64, bytes: &[u8], is_from_disk: bool) -> Result<(), Fault> {
         if bytes.is_empty() {
             return Ok(());
         }
         if self.file.write(offset, bytes).is_err() {
-            // The store knows the length, and refuses bytes that differ from those it holds.
+            // The store knows the length, and rejects bytes that differ from those held.
             let what = format!("the bytes at {offset} are others than before");
             return Err(Fault::Refused(Refusal::Changed(what)));
         }
@@ -317,10 +318,10 @@ impl Object {
         self.moved.notify_all();
     }
 
-    /// Ends all requests: nobody can ask for their bytes any more.
+    /// Aborts all requests, since no reader is left.
     pub(crate) fn abandon(&self) {
         self.dropped.store(true, Ordering::Release);
-        // Not under the lock: an aborted task lands.
+        // Not under the lock: aborting a task runs its `Landing`.
         let aborted: Vec<_> =
             self.traffic().flights.iter().filter_map(|(_, abort)| abort.clone()).collect();
         aborted.iter().for_each(AbortHandle::abort);
@@ -339,7 +340,7 @@ impl Object {
     }
 }
 
-/// A flight with its task. However the task ends, it wakes those who wait.
+/// A flight with its task. However the task ends, it wakes waiting readers.
 struct Landing {
     object: Arc<Object>,
     flight: Arc<Flight>,
@@ -363,14 +364,14 @@ impl Landing {
     }
 }
 
-/// Fetches a span, as often as the options allow.
+/// Fetches a span, with the retries that the options allow.
 async fn fetch(object: &Object, span: Span) -> Result<()> {
     if object.shared.options.offline {
         let (source_name, offset) = (object.name.clone(), Some(span.offset));
         return Err(Error::NotCached { source_name, offset });
     }
     let retry = &object.shared.options.retry;
-    // While ranges fail, each is tried once, so that a server that is gone is soon known.
+    // While ranges fail, each is tried only once, so that a server that is gone is detected soon.
     let is_suspect = object.failed_ranges.load(Ordering::Relaxed) > 0;
     let mut attempts = Attempts::new(retry, if is_suspect { 1 } else { retry.attempts_max });
     let mut left = span;
@@ -381,7 +382,7 @@ async fn fetch(object: &Object, span: Span) -> Result<()> {
                 object.failed_ranges.store(0, Ordering::Relaxed);
                 return Ok(());
             }
-            // The server sent a part of the range, which it may. The rest is another request.
+            // The server may send a part of the range. The rest needs another request.
             Ok(()) => continue,
             Err(fault) => fault,
         };
@@ -445,7 +446,7 @@ async fn attempt(object: &Object, left: &mut Span, is_retry: bool) -> Result<(),
                 };
                 to_come = rest;
                 gathered.extend_from_slice(&part);
-                // A body without a length is believed when it has ended where it should.
+                // A body without a length is trusted only after it has ended at the right place.
                 if is_counted && gathered.len() >= PART_BYTES {
                     hand_on(&mut gathered)?;
                 }

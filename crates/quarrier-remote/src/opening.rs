@@ -1,5 +1,5 @@
-//! Opening: one request gets the length and version, with the first bytes of the object, or the last if
-//! the name says that the directory is there.
+//! Opening: a single request gets the length and version, with the first bytes of the object, or
+//! with the last if the name suggests a directory there.
 
 use quarrier_sparse::{ReadAhead, Span};
 
@@ -9,25 +9,26 @@ use crate::error::{Error, Result};
 use crate::link::{Body, Fault, Link, Started, again};
 use crate::options::Options;
 
-/// The server's facts about an object, and some of its bytes.
+/// The properties of an object, and some of its bytes.
 pub(crate) struct Opened {
     pub(crate) version: Version,
-    /// Where the bytes are from.
+    /// The offset of the bytes.
     pub(crate) offset: u64,
     pub(crate) bytes: Vec<u8>,
 }
 
-/// Attempts to connect to a server that has not answered yet: a mistyped name should be reported soon.
+/// Attempts to connect to a server that has never responded: a mistyped name should be reported
+/// soon.
 const CONNECT_ATTEMPTS_MAX: u32 = 3;
 
-/// Asks for the first or last bytes of an object, as often as the options allow.
+/// Requests the first or last bytes of an object, with the retries that the options allow.
 pub(crate) async fn open(link: &Link, name: &str, options: &Options) -> Result<Opened> {
     let mut attempts = Attempts::new(&options.retry, options.retry.attempts_max);
     let mut connects = 0;
     let mut asked = first(name, options);
     loop {
         let fault = match attempt(link, options, asked, attempts.made > 0).await {
-            // Not every server knows of tails.
+            // Not every server supports suffix ranges.
             Err(End::Fault(Fault::Refused(_))) if matches!(asked, RangeRequest::Tail(_)) => {
                 tracing::debug!(source = name, "the server knows no tails: asking for the head");
                 asked = RangeRequest::Span(HEAD);
@@ -63,7 +64,7 @@ pub(crate) async fn open(link: &Link, name: &str, options: &Options) -> Result<O
 
 const HEAD: Span = Span { offset: 0, length: 16 << 10 };
 
-/// The first request of an object.
+/// The first request for an object.
 fn first(name: &str, options: &Options) -> RangeRequest {
     if !options.read_ahead {
         return RangeRequest::Span(Span { offset: 0, length: 1 });
@@ -74,7 +75,7 @@ fn first(name: &str, options: &Options) -> RangeRequest {
     }
 }
 
-/// The error of a fault that no other attempt changes.
+/// The error for a fault that retrying does not change.
 pub(crate) fn final_error(name: &str, fault: Fault) -> Error {
     let source_name = name.to_string();
     match fault {
@@ -120,7 +121,7 @@ async fn attempt(
 ) -> Result<Opened, End> {
     let mut started = link.send(asked, None, is_retry).await?;
     if started.answer == Answer::NotInObject {
-        // An empty object, most likely; the server does not say so.
+        // Most likely an empty object, although the server does not say so.
         started = link.send(RangeRequest::Whole, None, false).await?;
     }
     let Started { answer, mut body } = started;
@@ -155,7 +156,7 @@ async fn attempt(
     }
 }
 
-/// The whole body, `None` if it has more than `most` bytes.
+/// Reads the whole body; `None` if it has more than `most` bytes.
 async fn read(link: &Link, body: &mut Body, most: usize) -> Result<Option<Vec<u8>>, Fault> {
     let mut bytes = Vec::new();
     while let Some(part) = body.next().await? {

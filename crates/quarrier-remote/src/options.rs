@@ -1,4 +1,4 @@
-//! Everything that can be set, with its default.
+//! All options, with their defaults.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -7,54 +7,53 @@ use std::time::Duration;
 
 use quarrier_sparse::CostModel;
 
-/// How a [`Remote`](crate::Remote) works.
+/// The options of a [`Remote`](crate::Remote).
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Options {
-    /// Requests that are under way at once, of all sources together. Default 8, which
-    /// is what 0 means, too.
+    /// Maximum number of concurrent requests for all sources together. Default 8; 0 also means 8.
     pub requests_max: usize,
-    /// Bytes held in memory, of all sources together; the least recently used go. Default
-    /// 256 MiB.
+    /// Maximum number of bytes held in memory for all sources together; the least recently used are
+    /// evicted. Default 256 MiB.
     pub memory_bytes_max: u64,
-    /// A server that ignores ranges is read whole at opening, up to this many bytes. Default
-    /// 16 MiB.
+    /// If a server ignores ranges, objects of up to this many bytes are downloaded as a whole when
+    /// opened. Default 16 MiB.
     pub whole_bytes_max: u64,
-    /// The largest request. Default 8 MiB.
+    /// Maximum size of a request. Default 8 MiB.
     pub request_bytes_max: u64,
-    /// The cost of requests, by which ranges are joined. Default: `None`, to learn it from the requests
-    /// made.
+    /// The cost of requests, by which ranges are merged. Default: `None`, to learn it from
+    /// requests.
     pub cost: Option<CostModel>,
     /// Whether to fetch more than requested, where it is likely to be read. Default true.
     pub read_ahead: bool,
-    /// The most that is fetched ahead of a reader that reads on and on; at most a quarter of
+    /// Maximum number of bytes to fetch ahead of a sequential reader; limited to a quarter of
     /// `memory_bytes_max`. Default 32 MiB.
     pub ahead_bytes_max: u64,
-    /// How long to wait for what.
+    /// Timeouts.
     pub timeouts: Timeouts,
-    /// How often to try again.
+    /// The retry policy.
     pub retry: Retry,
-    /// Settings for `s3://`, `gs://` and `az://`, named as the usual environment variables are
-    /// (`AWS_REGION`, `AWS_ACCESS_KEY_ID`, `GOOGLE_SERVICE_ACCOUNT`, `AZURE_STORAGE_ACCOUNT_NAME`, …;
-    /// case does not matter). This crate does not read the environment.
+    /// Settings for `s3://`, `gs://` and `az://`, named like the usual environment variables
+    /// (`AWS_REGION`, `AWS_ACCESS_KEY_ID`, `GOOGLE_SERVICE_ACCOUNT`, `AZURE_STORAGE_ACCOUNT_NAME`,
+    /// …; case-insensitive). This crate does not read the environment.
     pub s3: Vec<(String, String)>,
     /// Proxies.
     pub proxy: Proxy,
     /// A cache on disk, shared with other processes. Default: none.
     pub cache: Option<CacheOptions>,
-    /// No request is made: objects are opened, in the version used last, and read from the cache on disk;
-    /// the rest is an error of its range. Default false.
+    /// Makes no requests: objects are opened in the most recently used version, and read from the
+    /// cache on disk. Ranges that are not cached return an error. Default false.
     pub offline: bool,
     /// Reads end with [`Error::Closed`](crate::Error::Closed) within a tenth of a second after
     /// this becomes true.
     pub stop: Option<Arc<AtomicBool>>,
 }
 
-/// Requests under way where nobody says how many.
+/// The default number of concurrent requests.
 const REQUESTS: usize = 8;
 
 impl Options {
-    /// How many requests may be under way.
+    /// The maximum number of concurrent requests.
     pub(crate) fn requests(&self) -> usize {
         if self.requests_max == 0 { REQUESTS } else { self.requests_max }
     }
@@ -81,16 +80,18 @@ impl Default for Options {
     }
 }
 
-/// How long to wait for what.
+/// Timeouts.
 #[derive(Debug, Clone)]
 pub struct Timeouts {
-    /// For the host's name and the connection. Default 10 s.
+    /// Timeout for name resolution and connecting. Default 10 s.
     pub connect: Duration,
-    /// For the next byte. Default 10 s.
+    /// Timeout for the next byte. Default 10 s.
     pub progress: Duration,
-    /// A body that comes slower than this is given up… Default 1 KiB/s.
+    /// Minimum transfer rate of a body, below which it is given up after
+    /// [`slow_for`](Self::slow_for). Default 1 KiB/s.
     pub bytes_per_second_min: u64,
-    /// … when it has been for this long. Default 20 s.
+    /// How long a body may be slower than [`bytes_per_second_min`](Self::bytes_per_second_min).
+    /// Default 20 s.
     pub slow_for: Duration,
 }
 
@@ -105,20 +106,19 @@ impl Default for Timeouts {
     }
 }
 
-/// How often to try again, and after how long.
+/// The retry policy: how often to retry, and after which delay.
 #[derive(Debug, Clone)]
 pub struct Retry {
-    /// Attempts in a row without a new byte before a range is given up; at least 1. Default 6.
+    /// Consecutive attempts without a new byte before a range is given up; at least 1. Default 6.
     pub attempts_max: u32,
-    /// The time without a new byte after which no further attempt is made. Default 25 s.
+    /// Time without a new byte after which no further attempt is made. Default 25 s.
     pub in_vain_max: Duration,
-    /// The wait before the second attempt; each further one is twice as long, and a random
-    /// half of each is left out. Default 100 ms.
+    /// Delay before the second attempt; it doubles with each further one, and a random part of up
+    /// to half is subtracted. Default 100 ms.
     pub delay: Duration,
-    /// The longest wait, also where the server asks for a longer one (Retry-After). Default
-    /// 10 s.
+    /// Maximum delay, even if the server requests a longer one (Retry-After). Default 10 s.
     pub delay_max: Duration,
-    /// The number of consecutive failed ranges after which the server is considered gone. After a
+    /// Number of consecutive failed ranges after which the server is considered gone. After a
     /// failed range, the next one is tried only once. Default 16.
     pub failed_ranges_max: u32,
 }
@@ -135,20 +135,20 @@ impl Default for Retry {
     }
 }
 
-/// Proxies, as `http_proxy`, `https_proxy` and `no_proxy` name them.
+/// Proxies, in the format of `http_proxy`, `https_proxy` and `no_proxy`.
 #[derive(Debug, Clone, Default)]
 pub struct Proxy {
     /// For `http://`.
     pub http: Option<String>,
     /// For `https://`.
     pub https: Option<String>,
-    /// Hosts without a proxy, with commas between them.
+    /// Hosts that bypass the proxy, separated by commas.
     pub except: Option<String>,
 }
 
 impl Proxy {
-    /// Reads the variables of an environment as curl does: `http_proxy` in lower case only, because a
-    /// web server sets `HTTP_PROXY` from a header of its clients.
+    /// Reads proxy settings from environment variables like curl: `http_proxy` only in lower case,
+    /// because web servers set `HTTP_PROXY` from a client's header.
     pub fn of(environment: &[(String, String)]) -> Self {
         let value = |name: &str| {
             let set = environment.iter().find(|(key, value)| key == name && !value.is_empty());
@@ -164,30 +164,31 @@ impl Proxy {
 }
 
 impl Options {
-    /// Proxies and settings of buckets as the variables of an environment say, which the caller reads.
+    /// Options with the proxies and bucket settings of these environment variables, which the
+    /// caller reads.
     pub fn of_environment(environment: &[(String, String)]) -> Self {
         let is_store = |(name, value): &&(String, String)| of_store(name) && !value.is_empty();
         let s3 = environment.iter().filter(is_store).cloned().collect();
         Options { s3, proxy: Proxy::of(environment), ..Options::default() }
     }
 
-    /// Whether a variable of an environment may matter to [`of_environment`](Self::of_environment).
+    /// Whether an environment variable may affect [`of_environment`](Self::of_environment).
     pub fn concerns(name: &str) -> bool {
         of_store(name) || name.to_ascii_lowercase().ends_with("_proxy")
     }
 }
 
-/// Whether a variable of an environment is a setting of a bucket.
+/// Whether an environment variable is a bucket setting.
 fn of_store(name: &str) -> bool {
     ["AWS_", "GOOGLE_", "AZURE_"].iter().any(|prefix| name.starts_with(prefix))
 }
 
-/// A cache on disk.
+/// The settings of a cache on disk.
 #[derive(Debug, Clone)]
 pub struct CacheOptions {
-    /// Its folder, created if it does not exist.
+    /// The folder, created if it does not exist.
     pub folder: PathBuf,
-    /// Bytes in it; the least recently used objects go. Default 10 GiB.
+    /// Maximum size in bytes; the least recently used objects are evicted. Default 10 GiB.
     pub bytes_max: u64,
 }
 

@@ -12,7 +12,7 @@ use tokio::sync::Semaphore;
 use crate::cache::Folder;
 use crate::options::Options;
 
-/// How often a waiting thread checks whether it still should wait.
+/// How often a waiting thread checks whether to give up.
 pub(crate) const LOOK: Duration = Duration::from_millis(50);
 
 /// State that sources and their requests share.
@@ -25,12 +25,12 @@ pub(crate) struct Shared {
     handle: Handle,
     closed: AtomicBool,
     opened: AtomicU64,
-    /// The process that has the thread: a child that it forks has not.
+    /// The process that owns the thread: a forked child does not have it.
     process: u32,
 }
 
 impl Shared {
-    /// The shared state under `options`; `handle` starts the requests.
+    /// Creates the shared state; requests run on `handle`.
     pub(crate) fn new(options: Options, client: reqwest::Client, handle: Handle) -> Self {
         Shared {
             client,
@@ -45,17 +45,17 @@ impl Shared {
         }
     }
 
-    /// Ends requests and waiting.
+    /// Aborts requests and waits.
     pub(crate) fn close(&self) {
         self.closed.store(true, Ordering::Release);
     }
 
-    /// Whether this is a child of the process that has the thread.
+    /// Whether this is a child of the process that owns the thread.
     pub(crate) fn is_forked(&self) -> bool {
         self.process != std::process::id()
     }
 
-    /// Whether requests and waiting should end.
+    /// Whether requests and waits should end.
     pub(crate) fn is_closed(&self) -> bool {
         let stop = self.options.stop.as_ref();
         self.is_forked()
@@ -63,7 +63,7 @@ impl Shared {
             || stop.is_some_and(|stop| stop.load(Ordering::Relaxed))
     }
 
-    /// A number that no other source of this client has.
+    /// A number unique among the sources of this client.
     pub(crate) fn number(&self) -> u64 {
         self.opened.fetch_add(1, Ordering::Relaxed)
     }
@@ -76,8 +76,8 @@ impl Shared {
         self.handle.spawn(task).abort_handle()
     }
 
-    /// Runs a task and waits for its result; `None` if the client is closed before, or `stop` becomes
-    /// true.
+    /// Runs a task and waits for its result; `None` if the client is closed or `stop` becomes true
+    /// first.
     pub(crate) fn wait_for<T: Send + 'static>(
         &self,
         task: impl Future<Output = T> + Send + 'static,
@@ -85,7 +85,7 @@ impl Shared {
     ) -> Option<T> {
         let (sender, receiver) = sync_channel(1);
         let running = self.spawn(async move {
-            // Nobody takes it when the caller has given up.
+            // If the caller has given up, nobody receives the result.
             let _ = sender.send(task.await);
         });
         let is_stopped = || stop.is_some_and(|stop| stop.load(Ordering::Relaxed));

@@ -20,16 +20,16 @@ use crate::object::{Object, Step, Waiting};
 use crate::opening;
 use crate::shared::Shared;
 
-/// An object on a server, opened. Clones are the same source.
+/// An open object on a server. Clones are the same source.
 ///
-/// Reads from many threads are welcome: bytes on their way are waited for, not fetched twice.
-/// When the last clone is dropped, its requests end and its memory is free.
+/// Reads from many threads may run in parallel: bytes in flight are waited for, not fetched twice.
+/// When the last clone is dropped, its requests are aborted and its memory is freed.
 #[derive(Clone)]
 pub struct RemoteSource {
     owner: Arc<Owner>,
 }
 
-/// Lives as long as there is a clone of the source; requests do not keep it.
+/// Lives as long as any clone of the source; requests do not keep it alive.
 struct Owner {
     object: Arc<Object>,
     id: String,
@@ -55,14 +55,14 @@ impl fmt::Debug for RemoteSource {
     }
 }
 
-/// The smallest unit that a failing read is tried again in: what else would be listed as
-/// unreadable byte by byte.
+/// The unit in which failed reads are retried. In smaller units, a long unreadable range would cost
+/// too many requests.
 const SECTOR_BYTES: usize = 64 << 10;
-/// The most that one read gives, so that a huge one does not need as much memory twice.
+/// Maximum size of a single read, so that a huge one does not need twice its size in memory.
 const READ_BYTES_MAX: usize = 32 << 20;
 
 impl RemoteSource {
-    /// Gives up when `stop` becomes true.
+    /// Opens an object; gives up when `stop` becomes true.
     pub(crate) fn open(
         shared: &Arc<Shared>,
         location: Location,
@@ -84,12 +84,12 @@ impl RemoteSource {
         };
         let opened = opened?;
         let source = RemoteSource::of_version(shared, link, name, &identity, opened.version)?;
-        // An object that holds nothing yet has nothing to differ from.
+        // A new object holds nothing that could conflict.
         let _ = source.owner.object.keep(opened.offset, &opened.bytes, false);
         Ok(source)
     }
 
-    /// Opens the version in the cache that was used last.
+    /// Opens the most recently used version in the cache.
     fn of_cache(shared: &Arc<Shared>, link: Link, name: String, identity: &str) -> Result<Self> {
         let Some(folder) = &shared.folder else {
             let reason =
@@ -102,7 +102,7 @@ impl RemoteSource {
         }
     }
 
-    /// A version of an object, of which nothing is held in memory.
+    /// A version of an object, with nothing in memory yet.
     fn of_version(
         shared: &Arc<Shared>,
         link: Link,
@@ -122,41 +122,41 @@ impl RemoteSource {
         Ok(RemoteSource { owner: Arc::new(Owner { object, id }) })
     }
 
-    /// How many bytes of the object are in the cache on disk; `None` if it is not kept there: the cache is
-    /// off or in use elsewhere, or the server tells no version.
+    /// The number of bytes in the cache on disk; `None` if the object is not cached: the cache is
+    /// off or in use elsewhere, or the server sends no validators.
     pub fn cached_bytes(&self) -> Option<u64> {
         self.owner.object.disk.as_ref().map(Entry::held_bytes)
     }
 
-    /// The ETag that the server sent, with its quotes.
+    /// The ETag sent by the server, with its quotes.
     pub fn etag(&self) -> Option<&str> {
         self.owner.object.version.etag.as_deref()
     }
 
-    /// The date of the last modification that the server sent.
+    /// The Last-Modified date sent by the server.
     pub fn last_modified(&self) -> Option<&str> {
         self.owner.object.version.last_modified.as_deref()
     }
 
-    /// The cost of reads so far.
+    /// The current counters of this source.
     pub fn counters(&self) -> Counters {
         self.owner.object.link.counting.read()
     }
 
-    /// Says that `range` will be read from its start to its end, by one thread or several, so
-    /// that it is fetched at full speed from the first read on, and nothing beyond it.
+    /// Announces that `range` will be read from start to end, by one thread or several. It is then
+    /// fetched at full speed from the first read on, and nothing beyond it.
     pub fn announce(&self, range: Range<u64>) {
         let end = range.end.min(self.length());
         let length = end.saturating_sub(range.start);
         self.owner.object.announce(Span { offset: range.start, length });
     }
 
-    /// Fetches the missing parts of `ranges`: close ones by one request, by the cost model, and
-    /// requests in parallel. Returns when all are held. Parts beyond the length are ignored. The ranges
-    /// should fit into the memory of the [`Remote`](crate::Remote).
+    /// Fetches the missing parts of `ranges`. Close ranges are merged by the cost model, and
+    /// requests run in parallel. Returns when all are held. Parts beyond the length are ignored.
+    /// The ranges should fit into the memory of the [`Remote`](crate::Remote).
     ///
     /// # Errors
-    /// As a read of any of them.
+    /// The errors of reads.
     pub fn fetch_many(&self, ranges: &[Range<u64>]) -> Result<()> {
         let spans: Vec<Span> = ranges
             .iter()
@@ -171,17 +171,17 @@ impl RemoteSource {
         result
     }
 
-    /// Whether the bytes are held, so that reading them makes no request.
+    /// Whether the bytes are in memory, so that reading them makes no request.
     pub fn holds(&self, range: Range<u64>) -> bool {
         let end = range.end.min(self.length());
         self.owner.object.file.has(range.start, end.saturating_sub(range.start))
     }
 
-    /// Reads until `buffer` is full or the source ends, and returns the number of bytes. Gives up soon
-    /// after `stop` becomes true; requests in flight complete nevertheless.
+    /// Reads until `buffer` is full or the source ends, and returns the number of bytes. Gives up
+    /// soon after `stop` becomes true; requests in flight complete nevertheless.
     ///
     /// # Errors
-    /// As [`Source::read_at`]; [`Error::Closed`](crate::Error::Closed) when it was given up.
+    /// As [`Source::read_at`]; [`Error::Closed`](crate::Error::Closed) if it gave up.
     pub fn read_unless(&self, offset: u64, buffer: &mut [u8], stop: &AtomicBool) -> Result<usize> {
         let mut filled = 0;
         while filled < buffer.len() {
@@ -194,7 +194,7 @@ impl RemoteSource {
         Ok(filled)
     }
 
-    /// As [`Source::read_at`], waiting as `waiting` says.
+    /// As [`Source::read_at`], with the given wait state.
     fn read_some(&self, offset: u64, buffer: &mut [u8], waiting: Waiting<'_>) -> Result<usize> {
         let left = self.length().saturating_sub(offset);
         let count =
@@ -222,7 +222,7 @@ impl RemoteSource {
         for missing in object.missing(span) {
             disk.load(missing, |offset, bytes| {
                 object.link.counting.loaded(bytes.len());
-                // Bytes that differ from those held are left alone: the server is asked.
+                // Cached bytes that conflict with those held are ignored: the server will be asked.
                 let _ = object.keep(offset, bytes, true);
             });
         }
@@ -233,11 +233,11 @@ impl RemoteSource {
         if let Some(error) = object.lost() {
             return Err(error);
         }
-        // Pinned, so that bytes stay until they have been read. Nothing overflows within the length.
+        // Pinned, so that bytes stay until they are read. Spans within the length do not overflow.
         let pin = object.file.pin(asked);
         self.read_from_disk(asked);
         let (fetch, ahead) = object.advise(asked);
-        // The awaited bytes go first.
+        // Request the awaited bytes first.
         object.want(&object.missing(asked), &fetch, &mut waiting);
         object.fetch_ahead(ahead);
         loop {

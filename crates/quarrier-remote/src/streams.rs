@@ -1,8 +1,8 @@
 //! Detects sequential readers, and decides how far ahead of them to fetch.
 //!
-//! [`ReadAhead`](quarrier_sparse::ReadAhead), made for readers of metadata, decides what to fetch with
-//! a read that misses. A reader of data needs more: requests in flight while it processes. So in
-//! addition, with nobody waiting for it:
+//! [`ReadAhead`](quarrier_sparse::ReadAhead), made for readers of metadata, decides what to fetch
+//! along with a read that misses. A reader of data also needs requests in flight while it
+//! processes. So this module fetches ahead in the background:
 //!
 //! ```text
 //!  1 MiB read one after the other, or more   as much ahead as has been read, up to the bound
@@ -10,39 +10,39 @@
 //!                                            behind the range's end
 //! ```
 //!
-//! A reader that stops has fetched at most as much in vain as it used.
+//! A reader that stops has wasted at most as many fetched bytes as it used.
 
 use quarrier_sparse::Span;
 
-/// Reading that goes on for less is no stream.
+/// Minimum length of a run of sequential reads to count as a stream.
 const RUN_BYTES_MIN: u64 = 1 << 20;
-/// Readers that are followed at once; the one not used for longest is forgotten.
+/// Maximum number of tracked readers; the least recently used is forgotten.
 const STREAMS_MAX: usize = 8;
-/// A read this many times its length away from the last one still follows it: several threads
-/// that share a range out among them do not arrive in order.
+/// A read still continues a stream if its distance from the last read is at most this multiple of
+/// its length: threads that share a range do not arrive in order.
 const SHUFFLE: u64 = 8;
 
-/// The readers of an object that go forward.
+/// The sequential readers of an object.
 #[derive(Debug)]
 pub(crate) struct Streams {
     length: u64,
     ahead_bytes_max: u64,
-    /// The last used first.
+    /// The most recently used first.
     streams: Vec<Stream>,
     announced: Option<Announced>,
 }
 
 #[derive(Debug, Clone, Copy)]
 struct Stream {
-    /// Where its furthest read ended.
+    /// The end of its furthest read.
     end: u64,
-    /// Bytes read one right after the other.
+    /// Bytes read sequentially.
     run_bytes: u64,
-    /// Everything before this was fetched ahead already.
+    /// Everything before this was already fetched ahead.
     fetched: u64,
 }
 
-/// A range that will be read from its start to its end.
+/// A range that will be read from start to end.
 #[derive(Debug, Clone, Copy)]
 struct Announced {
     span: Span,
@@ -50,25 +50,25 @@ struct Announced {
 }
 
 impl Streams {
-    /// Streams of an object of `length` bytes; never more than `ahead_bytes_max` ahead.
+    /// Tracks an object of `length` bytes; never fetches more than `ahead_bytes_max` ahead.
     pub(crate) fn new(length: u64, ahead_bytes_max: u64) -> Self {
         Streams { length, ahead_bytes_max, streams: Vec::new(), announced: None }
     }
 
-    /// `span` will be read from its start to its end.
+    /// Announces that `span` will be read from start to end.
     pub(crate) fn announce(&mut self, span: Span) {
         self.announced = Some(Announced { span, fetched: span.offset });
     }
 
-    /// Whether a read is of the range that was announced.
+    /// Whether a read is within the announced range.
     pub(crate) fn is_announced(&self, asked: Span) -> bool {
         self.announced.is_some_and(|announced| {
             asked.offset >= announced.span.offset && asked.offset < announced.span.end()
         })
     }
 
-    /// A read of `asked`, within the length and not empty: what to fetch ahead of it. Empty
-    /// where that is nothing.
+    /// Records a read of `asked`, which must be within the length and not empty. Returns the span
+    /// to fetch ahead of it, which may be empty.
     pub(crate) fn read(&mut self, asked: Span) -> Span {
         let (most, length) = (self.ahead_bytes_max, self.length);
         if self.is_announced(asked)
@@ -82,7 +82,7 @@ impl Streams {
         ahead(&mut stream.fetched, asked.end(), window, length)
     }
 
-    /// The stream that `asked` goes on with, or a new one.
+    /// The stream that `asked` continues, or a new one.
     fn follow(&mut self, asked: Span) -> &mut Stream {
         let slack = asked.length.saturating_mul(SHUFFLE);
         let distance = |stream: &Stream| asked.offset.abs_diff(stream.end);
@@ -104,8 +104,8 @@ impl Streams {
     }
 }
 
-/// The span to fetch so that `window` bytes after `at` are in flight; in large pieces, so not before
-/// half of the window is used up.
+/// The span to fetch so that `window` bytes after `at` are in flight. To keep requests large, it is
+/// empty until half of the window is used up.
 fn ahead(fetched: &mut u64, at: u64, window: u64, end: u64) -> Span {
     let from = (*fetched).max(at);
     let until = at.saturating_add(window).min(end);

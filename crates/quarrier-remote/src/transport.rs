@@ -1,7 +1,7 @@
 //! The HTTP client: TLS by rustls with ring and the system's certificates, HTTP/1.1.
 //!
-//! One connection a request is what bulk transfer wants, so HTTP/2 is left out. Redirects are
-//! followed, but not from https to http.
+//! Bulk transfer works best with one connection per request, so HTTP/2 is not used. Redirects are
+//! followed, except from https to http.
 
 use std::fmt;
 use std::future::Future;
@@ -22,7 +22,7 @@ use crate::options::Options;
 
 const REDIRECTS_MAX: usize = 10;
 
-/// The client with these options. Reads the system's certificates.
+/// Creates the client for these options. Reads the system's certificates.
 pub(crate) fn client(options: &Options) -> Result<reqwest::Client> {
     let setup =
         |what: &str, error: &dyn fmt::Display| Error::Setup { reason: format!("{what}: {error}") };
@@ -41,7 +41,7 @@ pub(crate) fn client(options: &Options) -> Result<reqwest::Client> {
     let except = options.proxy.except.as_deref().and_then(reqwest::NoProxy::from_string);
     for (url, is_https) in [(&options.proxy.http, false), (&options.proxy.https, true)] {
         let Some(url) = url.as_deref().filter(|url| !url.is_empty()) else { continue };
-        // The error may repeat the URL, and that may hold a password.
+        // The error may repeat the URL, which may contain a password.
         let made = if is_https { reqwest::Proxy::https(url) } else { reqwest::Proxy::http(url) };
         let proxy = made.map_err(|_| Error::Setup {
             reason: format!("{}: is not the URL of a proxy", crate::location::redacted(url)),
@@ -62,7 +62,8 @@ fn follow(attempt: redirect::Attempt<'_>) -> redirect::Action {
     attempt.follow()
 }
 
-/// The innermost error: that of the system or of TLS. The outer ones name the URL with all its secrets.
+/// The innermost error: that of the system or of TLS. The outer ones contain the URL with its
+/// secrets.
 pub(crate) fn innermost(error: &(dyn std::error::Error + 'static)) -> String {
     let mut error = error;
     while let Some(source) = error.source() {
@@ -71,7 +72,7 @@ pub(crate) fn innermost(error: &(dyn std::error::Error + 'static)) -> String {
     error.to_string()
 }
 
-/// Lets `object_store` ask for credentials through our client.
+/// Lets `object_store` request credentials through our client.
 #[derive(Debug, Clone)]
 pub(crate) struct Connector(pub(crate) reqwest::Client);
 
@@ -92,7 +93,7 @@ impl HttpService for Connector {
     {
         Box::pin(async move {
             let (parts, body) = request.into_parts();
-            // Requests for credentials have small bodies in memory.
+            // Requests for credentials have small in-memory bodies.
             let body = body.as_bytes().cloned().unwrap_or_default();
             let sent = self
                 .0

@@ -1,4 +1,4 @@
-//! Answers, right and wrong.
+//! Valid and invalid responses.
 
 use super::*;
 

@@ -1,5 +1,5 @@
-//! The description of a cached object: its name, so that people can list the cache, and its version, so that it can be
-//! opened without its server.
+//! The description of a cached object: its name, for listings of the cache, and its version, so
+//! that the object can be opened without its server.
 //!
 //! ```text
 //! quarrier cached object 1
@@ -10,7 +10,7 @@
 //! modified: Tue, 24 Nov 2026 10:00:00 GMT
 //! ```
 //!
-//! The name shows neither query nor password, and the identity is a hash: no secret lies on the disk.
+//! The name has no query and no password, and the identity is a hash: no secret is stored on disk.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
@@ -23,15 +23,15 @@ use ring::digest;
 use crate::answer::Version;
 
 const FIRST_LINE: &str = "quarrier cached object 1";
-/// A longer file is none of ours.
+/// Longer files are not ours.
 const BYTES_MAX: u64 = 64 << 10;
 
 /// The description of a cached object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct About {
-    /// Hash of the identity.
+    /// The hash of the identity.
     pub(crate) identity: String,
-    /// As people may see it.
+    /// The name without secrets.
     pub(crate) name: String,
     pub(crate) version: Version,
 }
@@ -56,7 +56,7 @@ impl About {
         text
     }
 
-    /// Parses the output of [`to_text`](Self::to_text), `None` for anything else.
+    /// Parses the output of [`to_text`](Self::to_text); `None` for anything else.
     pub(crate) fn of(text: &str) -> Option<About> {
         let lines = text.strip_suffix('\n')?.strip_prefix(FIRST_LINE)?.strip_prefix('\n')?;
         let field = |wanted: &str| {
@@ -71,7 +71,7 @@ impl About {
         Some(About { identity: field("identity")?, name: field("name")?, version })
     }
 
-    /// Reads the file at `path`; `None` where it is missing or none of ours.
+    /// Reads the file at `path`; `None` if it is missing or not ours.
     pub(crate) fn read(path: &Path) -> Option<About> {
         let mut text = String::new();
         let file =
@@ -80,10 +80,10 @@ impl About {
         About::of(&text)
     }
 
-    /// Writes the file at `path` as a whole, unless it is there already.
+    /// Writes the file at `path` atomically, unless it exists.
     ///
     /// # Errors
-    /// The system's error.
+    /// Errors of the operating system.
     pub(crate) fn keep(&self, path: &Path) -> io::Result<()> {
         if About::read(path).as_ref() == Some(self) {
             return Ok(());
@@ -96,12 +96,12 @@ impl About {
     }
 }
 
-/// The hash by which an object is found again.
+/// The hash by which an object is found in the cache.
 pub(crate) fn hashed(identity: &str) -> String {
     hex::encode(digest::digest(&digest::SHA256, identity.as_bytes()).as_ref())
 }
 
-/// Keys of buckets may hold anything.
+/// Keys of buckets may contain any character.
 fn in_a_line(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { '\u{FFFD}' } else { c }).collect()
 }

@@ -15,23 +15,23 @@ use super::{About, Folder, Patience, locked};
 use crate::flight::without;
 use crate::journal::{BLOCK_BYTES_MAX, Claim, Claims, HEADER_BYTES, Header, Key, RECORD_BYTES};
 
-/// The largest claim: a read verifies whole claims, so they must be small.
+/// Maximum size of a claimed block: a read verifies whole blocks, so they must be small.
 const BLOCK_BYTES: usize = 256 << 10;
 const _: () = assert!(BLOCK_BYTES <= BLOCK_BYTES_MAX as usize);
 
-/// The cached part of an object, open.
+/// The open cached part of an object.
 #[derive(Debug)]
 pub(crate) struct Entry {
     folder: Folder,
     header: Header,
-    /// Locked shared as long as it is open.
+    /// Holds a shared lock as long as it is open.
     data: File,
     journal_name: String,
     journal: File,
     known: Mutex<JournalProgress>,
 }
 
-/// How far the journal has been read, and its claims up to there.
+/// How far the journal was read, and the claims up to there.
 #[derive(Debug)]
 struct JournalProgress {
     claims: Claims,
@@ -54,26 +54,26 @@ impl Entry {
         let mut first = [0; HEADER_BYTES];
         let is_ours = journal.read_exact_at(&mut first, 0).is_ok() && first == header.to_bytes();
         if !is_ours {
-            // The entry is new, or its journal does not match its name: trust none of it.
+            // The entry is new, or its journal does not match its name: trust nothing in it.
             journal.set_len(0)?;
             journal.write_all_at(&header.to_bytes(), 0)?;
         }
         about.keep(&folder.path().join(format!("{name}.about")))?;
-        // The time tells eviction which objects were not used for longest.
+        // Eviction finds the least recently used objects by this time.
         let _ = journal.set_modified(SystemTime::now());
         let known = JournalProgress { claims: Claims::default(), read_bytes: HEADER_BYTES as u64 };
         let known = Mutex::new(known);
         Ok(Some(Entry { folder, header, data, journal_name, journal, known }))
     }
 
-    /// How many bytes of the object are claimed, by this process or another, unchecked.
+    /// The number of bytes claimed by any process, without verification.
     pub(crate) fn held_bytes(&self) -> u64 {
         let mut known = self.known();
         self.read_on(&mut known);
         held_bytes(&known.claims)
     }
 
-    /// The parts of `span` that are claimed, by this process or another, unchecked.
+    /// The parts of `span` that are claimed by any process, without verification.
     pub(crate) fn claimed(&self, span: Span) -> Vec<Span> {
         let mut known = self.known();
         self.read_on(&mut known);
@@ -98,7 +98,7 @@ impl Entry {
         }
     }
 
-    /// Keeps bytes that came from the server, as far as they are not kept already.
+    /// Stores bytes fetched from the server, except those already stored.
     pub(crate) fn store(&self, offset: u64, bytes: &[u8]) {
         for (n, block) in bytes.chunks(BLOCK_BYTES).enumerate() {
             if self.folder.is_closed() {
@@ -111,25 +111,26 @@ impl Entry {
             }
             match self.store_block(offset, block) {
                 Ok(()) => self.folder.count(block.len() as u64),
-                // Somebody holds the journal's lock for long: this block is not kept.
+                // Another process holds the journal's lock for long: skip this block.
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                 Err(error) => self.folder.turn_off(&error),
             }
         }
     }
 
-    /// The bytes first, then the claim.
+    /// Writes the bytes first, then the claim.
     fn store_block(&self, offset: u64, block: &[u8]) -> io::Result<()> {
         let Some(claim) = Claim::of(offset, block) else { return Ok(()) };
         self.data.write_all_at(block, offset)?;
-        // Opened anew, for a lock belongs to a descriptor, and threads share that of the entry.
+        // Opened again, because locks belong to descriptors, and threads share the entry's
+        // descriptor.
         let journal = locked(self.folder.file(&self.journal_name)?, Patience::Some)?;
         let length = journal.metadata()?.len();
         let Some(records) = length.checked_sub(HEADER_BYTES as u64) else {
-            // Somebody removed it, and created it anew without a header.
+            // Another process removed the journal, and created it again without a header.
             return Err(io::ErrorKind::WouldBlock.into());
         };
-        // A record that was cut by a kill or a full disk is written over.
+        // Overwrite a torn record, left by a kill or a full disk.
         let end = length - records % RECORD_BYTES as u64;
         journal.write_all_at(&self.header.record(&claim), end)?;
         if end != length {

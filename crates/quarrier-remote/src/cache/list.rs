@@ -1,4 +1,4 @@
-//! The cache on disk as people see it: objects that are listed, verified and removed.
+//! Managing the cache on disk: listing, verifying and removing objects.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -14,11 +14,11 @@ use super::{Evictable, Folder};
 use crate::journal::{Claim, Claims, HEADER_BYTES, Header, RECORD_BYTES};
 use crate::options::CacheOptions;
 
-/// Records of a journal that are read at once.
+/// Bytes of journal records read at once.
 const RECORDS_BYTES: u64 = 1 << 20;
 const _: () = assert!(RECORDS_BYTES.is_multiple_of(RECORD_BYTES as u64));
 
-/// A cache folder, as [`Remote`](crate::Remote) uses it.
+/// A cache folder, in the format of [`Remote`](crate::Remote).
 pub struct Cache {
     folder: Folder,
 }
@@ -31,36 +31,36 @@ pub struct CachedObject {
     pub name: Option<String>,
     /// The ETag of this version.
     pub etag: Option<String>,
-    /// When it was last modified, as its server says.
+    /// Its Last-Modified date, as sent by the server.
     pub last_modified: Option<String>,
     /// The length of the object in bytes.
     pub length: u64,
-    /// How many of these bytes are in the cache.
+    /// The number of its bytes in the cache.
     pub held_bytes: u64,
-    /// The bytes that it takes on disk.
+    /// Bytes used on disk.
     pub disk_bytes: u64,
     /// When it was last opened.
     pub used: SystemTime,
     files: Evictable,
 }
 
-/// The outcome of a comparison of cached bytes with their checksums.
+/// The result of verifying cached bytes against their checksums.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Checked {
-    /// Bytes that were compared.
+    /// Number of bytes verified.
     pub bytes: u64,
     /// Ranges of the object whose cached bytes are damaged; readers fetch them again.
     pub damaged: Vec<std::ops::Range<u64>>,
-    /// Whether it was stopped before its end.
+    /// Whether verification was stopped early.
     pub stopped: bool,
 }
 
 impl Cache {
-    /// Opens a cache folder, and makes it if it does not exist.
+    /// Opens a cache folder, and creates it if it does not exist.
     ///
     /// # Errors
-    /// In words, if it cannot be made or written.
+    /// A message if it cannot be created or written.
     pub fn open(options: CacheOptions) -> Result<Self, String> {
         let folder = Folder::open(options);
         match folder.warning() {
@@ -69,12 +69,12 @@ impl Cache {
         }
     }
 
-    /// The folder.
+    /// The path of the folder.
     pub fn path(&self) -> &Path {
         self.folder.path()
     }
 
-    /// All objects, by their names.
+    /// All objects, sorted by name.
     pub fn objects(&self) -> Vec<CachedObject> {
         let found = self.folder.objects().into_iter();
         let mut found: Vec<CachedObject> = found.filter_map(CachedObject::of).collect();
@@ -103,13 +103,14 @@ impl CachedObject {
         })
     }
 
-    /// Compares all cached bytes with their checksums. Soon after `stop` becomes true it ends.
+    /// Verifies all cached bytes against their checksums. Returns soon after `stop` becomes true.
     ///
     /// # Errors
-    /// The system's error, if the object is gone.
+    /// Errors of the operating system, if the object is gone.
     pub fn verify(&self, stop: &AtomicBool) -> io::Result<Checked> {
         let data = File::open(&self.files.data)?;
-        // Eviction leaves it alone as long as it is open here; without a lock it may go, and is damaged then.
+        // The shared lock protects it from eviction; without the lock it may be removed, and then
+        // counts as damaged.
         let _ = data.try_lock_shared();
         let (_, claims) = journal(&self.files.data.with_extension("journal"))?;
         let mut checked = Checked::default();
@@ -133,13 +134,13 @@ impl CachedObject {
         Ok(checked)
     }
 
-    /// Removes it, unless a process uses it. Returns whether it is gone.
+    /// Removes the object, unless a process uses it. Returns whether it was removed.
     pub fn remove(&self) -> bool {
         self.files.remove()
     }
 }
 
-/// The journal at `path`.
+/// Reads the journal at `path`.
 fn journal(path: &Path) -> io::Result<(Header, Claims)> {
     let mut file = File::open(path)?;
     let mut first = [0; HEADER_BYTES];
@@ -156,7 +157,7 @@ fn journal(path: &Path) -> io::Result<(Header, Claims)> {
     }
 }
 
-/// How many bytes claims cover together.
+/// The number of bytes that claims cover together.
 pub(super) fn held_bytes(claims: &Claims) -> u64 {
     let mut covered_until = 0;
     claims.iter().fold(0, |sum, claim| {

@@ -1,13 +1,13 @@
 //! The cache on disk: a folder of objects, shared by processes.
 //!
-//! Each version of an object has three files, named by the hash of its identity (URL without signatures
-//! and passwords, ETag, Last-Modified, length): `KEY.data`, sparse, each byte at its own offset,
-//! `KEY.journal`, which claims blocks of it (see [`journal`](crate::journal)), and `KEY.about`, which says
-//! what it is. A changed version has another name.
+//! Each version of an object has three files, named by the hash of its identity (URL without
+//! signatures and passwords, ETag, Last-Modified, length): `KEY.data`, a sparse file with each byte
+//! at its own offset; `KEY.journal`, which claims blocks of it (see [`journal`](crate::journal));
+//! and `KEY.about`, the description. A changed version gets another name.
 //!
-//! A process that uses an object holds a shared lock on its data file, so that eviction does not remove
-//! it. Locks are only ever tried: a process that was stopped while it holds one blocks no other; bytes
-//! that could not be cached are fetched again later.
+//! A process that uses an object holds a shared lock on its data file, which protects it from
+//! eviction. Locks are never waited for indefinitely, so a process that was stopped while holding
+//! one does not block others; bytes that could not be cached are fetched again later.
 
 mod about;
 mod entry;
@@ -32,7 +32,7 @@ use crate::answer::Version;
 use crate::journal::Key;
 use crate::options::CacheOptions;
 
-/// A folder of cached objects. Clones are the same.
+/// A folder of cached objects. Clones share state.
 #[derive(Debug, Clone)]
 pub(crate) struct Folder(Arc<Inner>);
 
@@ -40,16 +40,16 @@ pub(crate) struct Folder(Arc<Inner>);
 struct Inner {
     folder: PathBuf,
     bytes_max: u64,
-    /// Why it is not used any more.
+    /// The reason why it is no longer used.
     warning: Mutex<Option<String>>,
-    /// Nothing more is kept: it is off, or the objects in use fill it.
+    /// Nothing more is cached: the cache is off, or full of objects in use.
     is_closed: AtomicBool,
-    /// Bytes kept since room was last looked for.
+    /// Bytes stored since the last check for room.
     new_bytes: AtomicU64,
 }
 
 impl Folder {
-    /// Opens or makes the folder. Where that fails the cache is off, with a warning.
+    /// Opens or creates the folder. If that fails, the cache is off, with a warning.
     pub(crate) fn open(options: CacheOptions) -> Self {
         let CacheOptions { folder, bytes_max } = options;
         let made = DirBuilder::new().recursive(true).mode(0o700).create(&folder);
@@ -60,7 +60,7 @@ impl Folder {
             is_closed: AtomicBool::new(false),
             new_bytes: AtomicU64::new(0),
         }));
-        // Report a folder that cannot be written before the first object needs it.
+        // Report an unwritable folder before the first object needs it.
         if let Err(error) = made.and_then(|()| cache.file("lock").map(drop)) {
             cache.turn_off(&error);
         }
@@ -87,7 +87,7 @@ impl Folder {
         }
     }
 
-    /// The version of an object that was used last.
+    /// The most recently used version of an object.
     pub(crate) fn last_version(&self, identity: &str) -> Option<Version> {
         let identity = about::hashed(identity);
         let known = self.objects().into_iter().filter_map(|object| {
@@ -119,14 +119,14 @@ impl Folder {
         });
     }
 
-    /// Opens a file of the folder, or creates it for its owner only.
+    /// Opens a file of the folder, or creates it with access for its owner only.
     fn file(&self, name: &str) -> io::Result<File> {
         let mut options = OpenOptions::new();
         options.read(true).write(true).create(true).truncate(false).mode(0o600);
         options.open(self.0.folder.join(name))
     }
 
-    /// Counts bytes that were kept, and makes room when there were many.
+    /// Counts stored bytes, and makes room after many of them.
     fn count(&self, bytes: u64) {
         let new = self.0.new_bytes.fetch_add(bytes, Ordering::Relaxed) + bytes;
         if new >= (self.0.bytes_max / 16).clamp(1 << 20, 1 << 30) {
@@ -135,8 +135,8 @@ impl Folder {
         }
     }
 
-    /// Removes the objects not used for longest until the rest fits. Where those in use do
-    /// not fit either, nothing more is kept.
+    /// Removes the least recently used objects until the rest fits. If even those in use do not
+    /// fit, caching stops.
     fn make_room(&self) {
         let Ok(_lock) = self.file("lock").and_then(|file| locked(file, Patience::Some)) else {
             return;
@@ -167,7 +167,7 @@ impl Folder {
     }
 }
 
-/// An object in the cache folder, as eviction sees it.
+/// An object in the cache folder, for eviction.
 #[derive(Debug, Clone)]
 struct Evictable {
     data: PathBuf,
@@ -179,7 +179,7 @@ impl Evictable {
     fn of(path: &Path) -> Option<Self> {
         let name = path.file_name()?.to_str()?;
         let key = name.strip_suffix(".data")?;
-        // A folder may hold files that are not ours.
+        // The folder may contain files that are not ours.
         if key.len() != 64 || !key.bytes().all(|byte| byte.is_ascii_hexdigit()) {
             return None;
         }
@@ -189,8 +189,8 @@ impl Evictable {
         Some(Evictable { data: path.to_path_buf(), bytes: meta.blocks() * 512, used })
     }
 
-    /// Removes it, unless somebody uses it. The journal goes first: claims without bytes would
-    /// cost a look each, bytes without claims nothing.
+    /// Removes the object, unless a process uses it. The journal goes first: claims without bytes
+    /// would cost a lookup each, bytes without claims cost nothing.
     fn remove(&self) -> bool {
         let opened = File::open(&self.data).and_then(|file| locked(file, Patience::None));
         let Ok(_unused) = opened else { return false };
@@ -201,15 +201,15 @@ impl Evictable {
     }
 }
 
-/// How long a lock is tried for.
+/// How long to try to get a lock.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Patience {
     None,
-    /// Waits as long as other processes hold the lock for a moment.
+    /// Retries while other processes hold the lock briefly.
     Some,
 }
 
-/// The file, locked for this descriptor alone until it is closed.
+/// Locks the file exclusively for this descriptor, until it is closed.
 fn locked(file: File, patience: Patience) -> io::Result<File> {
     for _ in 0..200 {
         match file.try_lock() {

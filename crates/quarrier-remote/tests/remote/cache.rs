@@ -16,7 +16,7 @@ fn cached(folder: &Path) -> Options {
     options
 }
 
-/// The files of the folder with this extension.
+/// The files in the folder with this extension.
 pub(crate) fn files(folder: &Path, ending: &str) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
     let mut files: Vec<_> =
@@ -63,7 +63,7 @@ fn a_signature_in_the_url_does_not_make_it_another_object() {
         read(&source, server.object(), 50_000);
         assert_eq!(source.counters().requests, requests, "{url}");
     }
-    // No secret is on disk, not even in a name.
+    // No secret is on disk, not even in a file name.
     for path in files(folder.path(), "journal") {
         let bytes = fs::read(&path).unwrap();
         assert!(!bytes.windows(9).any(|window| window == b"Signature"));
@@ -111,7 +111,7 @@ fn bytes_that_were_changed_on_disk_are_fetched_anew() {
     let data = OpenOptions::new().write(true).open(&files(folder.path(), "data")[0]).unwrap();
     data.write_all_at(&[!server.object()[50_500]], 50_500).unwrap();
     assert_eq!((open(), open()), (2, 1));
-    // Cut short, as by a power cut that lost the bytes and kept the claim.
+    // Truncated, as after a power failure that lost the bytes but kept the claim.
     data.set_len(50_700).unwrap();
     assert_eq!((open(), open()), (2, 1));
 }
@@ -138,7 +138,7 @@ fn a_journal_that_was_cut_or_damaged_anywhere_costs_fetches_only() {
         damaged[at] ^= 0x40;
         fs::write(&path, &damaged).unwrap();
         read_all();
-        // Records written after the damage can be read again.
+        // Records appended after the damage are readable again.
         let (_, claims) = journal::read(&fs::read(&path).unwrap()).unwrap();
         assert_eq!(claims.iter().count(), 4, "byte {at}");
     }
@@ -202,7 +202,7 @@ fn the_objects_not_used_for_longest_make_room_and_those_in_use_stay() {
     let in_use = fill("/0");
     for n in 1..8 {
         fill(&format!("/{n}"));
-        // Times of files are not finer than this everywhere.
+        // File times may be no finer than this.
         std::thread::sleep(std::time::Duration::from_millis(12));
     }
     let bytes =
@@ -234,7 +234,7 @@ fn a_full_disk_turns_the_cache_off_with_a_warning() {
     let remote = remote(cached(folder.path()));
     drop(remote.open(&server.url()).unwrap());
     let path = files(folder.path(), "data")[0].clone();
-    // This device says that the disk is full.
+    // /dev/full reports a full disk.
     fs::remove_file(&path).unwrap();
     std::os::unix::fs::symlink("/dev/full", &path).unwrap();
     let source = remote.open(&server.url()).unwrap();
@@ -280,7 +280,7 @@ fn offline_what_is_cached_is_read_and_the_rest_is_an_error_of_its_range() {
     let source = remote.open(&server.url()).unwrap();
     assert_eq!((source.length(), source.etag().is_some()), (5_000_000, true));
     read(&source, server.object(), 100_000);
-    // Sequential reads fetch nothing ahead.
+    // Sequential reads do not fetch ahead offline.
     for offset in [3_000_000, 100_900] {
         let error = source.read_at(offset, &mut [0; 1000]).unwrap_err().to_string();
         assert!(error.contains("not in the cache"), "{error}");

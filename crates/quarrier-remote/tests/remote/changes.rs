@@ -1,4 +1,4 @@
-//! An object that changes while it is read: an error, never bytes of two versions.
+//! An object that changes while it is read: the result is an error, never bytes of two versions.
 
 use std::io::ErrorKind;
 
@@ -8,7 +8,8 @@ use quarrier_remote::{Error, Unnamed};
 use crate::server::{Act, Server};
 use crate::{exact, noise, remote};
 
-/// Opens an object with the version in `then`, and from the second request on that of `act`.
+/// Opens an object with the version `then`; from the second request on, the server acts as in
+/// `act`.
 #[track_caller]
 fn check(then: &str, act: Act) {
     let server = Server::with_fields(noise(100_000, 1), then, move |ask| match ask.number {
@@ -24,7 +25,7 @@ fn check(then: &str, act: Act) {
     assert!(matches!(error.0, Error::Changed { .. }), "{error}");
     assert_eq!(bytes, [0; 1000]);
     let requests = server.log().len();
-    // And so it stays: nothing of the new version is mixed in.
+    // Permanent: nothing of the new version is mixed in.
     assert!(source.read_at(70_000, &mut bytes).is_err());
     assert_eq!(server.log().len(), requests);
 }

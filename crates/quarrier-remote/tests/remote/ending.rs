@@ -1,4 +1,4 @@
-//! Ends: dropped, stopped, gone for good. Nobody hangs.
+//! Endings: dropped, stopped, permanently gone. Nobody hangs.
 
 use std::io::ErrorKind;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use quarrier_remote::{Error, RemoteSource};
 use crate::server::{Act, Server};
 use crate::{exact, hasty, noise, remote};
 
-/// Opens well, then says nothing.
+/// A server that responds to opening, then sends nothing.
 fn mute() -> Server {
     Server::new(noise(100_000, 1), |ask| match ask.number {
         0 => Act::Serve,
@@ -20,7 +20,7 @@ fn mute() -> Server {
     })
 }
 
-/// Waits until the server has been asked for more than the head.
+/// Waits until the server has received a request for more than the head.
 fn wait_for_a_request(server: &Server) {
     while server.log().len() < 2 {
         thread::sleep(Duration::from_millis(1));
@@ -86,7 +86,7 @@ fn requests_of_a_source_that_is_dropped_end_with_it() {
         thread::sleep(Duration::from_millis(1));
     }
     drop(source);
-    // All permits are free again: as many requests as before are possible.
+    // All permits are free again: the same number of requests as before is possible.
     let again = Server::new(noise(100_000, 3), |_| Act::Serve);
     let source = remote.open(&again.url()).unwrap();
     source.read_at(50_000, &mut [0; 10]).unwrap();
@@ -112,7 +112,7 @@ fn a_range_that_cannot_be_had_is_an_error_of_that_range_alone() {
 
 #[test]
 fn what_was_fetched_along_and_failed_does_not_fail_the_read() {
-    // The read itself is well; rounded up, it would reach the bad byte.
+    // The read itself succeeds; rounded up, it would reach the bad byte.
     let server = Server::new(noise(1_000_000, 5), |ask| match &ask.range {
         Some(range) if range.contains(&500_200) => Act::Status(500, String::new()),
         _ => Act::Serve,
@@ -136,12 +136,12 @@ fn a_server_that_is_gone_for_good_is_not_tried_for_ever() {
     let source = remote.open(&server.url()).unwrap();
     let kinds: Vec<_> =
         (1..10).map(|n| source.read_at(n * 1_000_000, &mut [0; 10]).unwrap_err().kind()).collect();
-    // Three ranges fail; the fourth says that the server is gone.
+    // Three ranges fail; the fourth error reports that the server is gone.
     let is_gone = [false, false, false, true, true, true, true, true, true];
     for (kind, is_gone) in kinds.into_iter().zip(is_gone) {
         assert_eq!(kind == ErrorKind::NotConnected, is_gone);
     }
-    // Only the first was tried five times.
+    // Only the first range was tried five times.
     assert_eq!(server.log().len(), 1 + 5 + 8);
 }
 

@@ -1,4 +1,4 @@
-//! 10,000 reads of a server that fails at random: no wrong byte, no hang.
+//! 10,000 reads from a server that fails at random: no wrong byte, no hang.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -15,7 +15,7 @@ const LENGTH: usize = 3_000_000;
 const READS: usize = 10_000;
 const THREADS: usize = 8;
 
-/// One request in four fails, in one of all the ways there are.
+/// One request in four fails, in one of many ways.
 fn faulty(seed: u64) -> impl Fn(&Ask) -> Act + Send + Sync {
     let random = Mutex::new(Random::new(seed));
     move |ask| {
@@ -46,8 +46,8 @@ fn faulty(seed: u64) -> impl Fn(&Ask) -> Act + Send + Sync {
     }
 }
 
-/// Reads here and there, now and then on; opens anew when the object is said to have changed.
-/// Returns how many reads failed.
+/// Reads at random, sometimes sequentially; opens the object again after a change. Returns the
+/// number of failed reads.
 fn read_at_random(
     open: &(dyn Fn() -> RemoteSource + Sync),
     object: &[u8],
@@ -88,13 +88,13 @@ fn read_at_random(
 }
 
 fn check(seed: u64, mut options: Options) {
-    // A busy machine alone should not let them pass.
+    // Tighter timeouts, but long enough for a busy machine.
     options.timeouts = impatient();
     let server = Server::new(noise(LENGTH, seed), faulty(seed));
     let remote = remote(options);
     let open = || {
-        // The first answer, too, may be that of another object: then that is the version, and the next
-        // answer differs.
+        // Even the first response may be of another version; that one then counts as the known
+        // version, and the next response differs.
         (0..100).find_map(|_| remote.open(&server.url()).ok()).unwrap()
     };
     let left = AtomicUsize::new(READS);
@@ -107,9 +107,10 @@ fn check(seed: u64, mut options: Options) {
             .collect();
         threads.into_iter().map(|thread| thread.join().unwrap()).sum()
     });
-    // Versions that change are errors; everything else is got over.
+    // Version changes are errors; all other failures are recovered from.
     assert!(failed < READS / 10, "{failed} reads failed");
-    // Each opens its own; how many more there are depends on when an answer brings all of the object.
+    // Each thread opens its own source; the rest depends on whether a response happens to bring the
+    // whole object.
     assert!(server.log().len() >= THREADS);
 }
 

@@ -11,7 +11,7 @@ use quarrier_sparse::CostModel;
 use crate::server::{Act, Server};
 use crate::{exact, hasty, noise, remote};
 
-/// The most that a request delivers at once, with some slack.
+/// The maximum that a request delivers at once, with some slack.
 const ARRIVING_BYTES_MAX: u64 = 1 << 20;
 
 const LATE: Act = Act::Late(Duration::from_millis(250));
@@ -28,7 +28,7 @@ fn bytes_on_their_way_are_waited_for_and_not_fetched_twice() {
             scope.spawn(move || {
                 let mut bytes = vec![0; 10_000];
                 together.wait();
-                // Half ask for all of it, half for a part.
+                // Half of the threads read all of it, half a part.
                 let part = &mut bytes[..if n % 2 == 0 { 10_000 } else { 5000 }];
                 source.read_at(500_000, part).unwrap();
                 assert_eq!(part, &server.object()[500_000..][..part.len()]);
@@ -141,7 +141,7 @@ fn memory_stays_within_its_bound_and_what_went_is_fetched_again() {
             let offset = n * 100_000 + round;
             read_full_at(&source, offset, &mut bytes).unwrap();
             assert_eq!(bytes, server.object()[offset as usize..][..bytes.len()]);
-            // Pinned bytes are extra, and for a moment those that just arrived.
+            // Pinned bytes do not count, nor for a moment those that just arrived.
             let held = remote.memory_bytes();
             assert!(held <= (1 << 20) + 100_000 + ARRIVING_BYTES_MAX, "{held}");
         }

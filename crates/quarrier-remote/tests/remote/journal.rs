@@ -1,4 +1,4 @@
-//! The journal's bytes, cut and damaged anywhere.
+//! Journals truncated and damaged at any byte.
 
 use proptest::prelude::*;
 use quarrier_remote::journal::{Claim, Claims, HEADER_BYTES, Header, RECORD_BYTES, read};

@@ -24,8 +24,8 @@ fn cached(folder: &Path) -> Options {
     options
 }
 
-/// The child process: this very test, with a variable in the environment that names folder and URL.
-/// Without it the test does nothing.
+/// The child process: this same test, with an environment variable that names folder and URL.
+/// Without the variable the test does nothing.
 #[test]
 fn child_that_fills_the_cache_until_it_is_killed() {
     let Ok(word) = std::env::var("QUARRIER_FILL") else { return };
@@ -50,12 +50,12 @@ fn child(folder: &Path, url: &str, seed: u64) -> Child {
         .unwrap()
 }
 
-/// All claims, each compared with the object, checksums left aside. How many there are.
+/// Compares all claims with the object, ignoring checksums. Returns their number.
 fn check_claims(folder: &Path, object: &[u8]) -> usize {
     let mut count = 0;
     for path in files(folder, "journal") {
         let bytes = fs::read(&path).unwrap();
-        // Killed before the header was written: no claim.
+        // Killed before the header was written: no claims.
         let Some((_, claims)) = journal::read(&bytes) else { continue };
         let data = File::open(path.with_extension("data")).unwrap();
         for claim in claims.iter() {
@@ -69,7 +69,7 @@ fn check_claims(folder: &Path, object: &[u8]) -> usize {
     count
 }
 
-/// Kills two children that fill one cache, again and again; their claims are right.
+/// Repeatedly kills two children that fill the same cache; their claims are right.
 #[test]
 fn whatever_killed_processes_claim_is_right() {
     let folder = tempfile::tempdir().unwrap();
@@ -80,7 +80,7 @@ fn whatever_killed_processes_claim_is_right() {
         let asked = server.log().len();
         let mut children: Vec<_> =
             (0..2).map(|n| child(folder.path(), &server.url(), 1 + 2 * round + n)).collect();
-        // From the first request on, so that most are killed while they work.
+        // Kill after the first request, so that most children are at work.
         while server.log().len() == asked {
             thread::sleep(Duration::from_millis(1));
             assert!(children[0].try_wait().unwrap().is_none(), "the child ended");
@@ -92,7 +92,7 @@ fn whatever_killed_processes_claim_is_right() {
         }
         most = most.max(check_claims(folder.path(), server.object()));
         if round % 10 == 9 {
-            // Anew, for a full cache is not written to.
+            // In a new folder, because a full cache is not written to.
             reopen(folder.path(), &server);
             files(folder.path(), "journal").iter().for_each(|path| fs::remove_file(path).unwrap());
             files(folder.path(), "data").iter().for_each(|path| fs::remove_file(path).unwrap());
@@ -101,7 +101,7 @@ fn whatever_killed_processes_claim_is_right() {
     assert!(most > 50, "they were killed before they could do anything: {most} claims");
 }
 
-/// A cache that killed processes left is used, and filled on.
+/// Checks that a cache left by killed processes can be used and filled further.
 fn reopen(folder: &Path, server: &Server) {
     let remote = remote(cached(folder));
     let source = remote.open(&server.url()).unwrap();

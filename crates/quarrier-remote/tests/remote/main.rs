@@ -1,4 +1,4 @@
-//! Remote sources against a test server that fails in every way on demand.
+//! Remote sources, tested with a server that fails on demand in many ways.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
 #![allow(clippy::disallowed_methods, reason = "a test without its threads has failed")]
 
@@ -17,13 +17,13 @@ use std::time::Duration;
 
 use quarrier_remote::{Options, Remote, Retry, Timeouts};
 
-/// Bytes without a pattern in them, the same every time (xorshift).
+/// Reproducible pseudo-random bytes (xorshift).
 fn noise(length: usize, seed: u64) -> Vec<u8> {
     let mut random = Random::new(seed);
     (0..length).map(|_| (random.next() >> 32) as u8).collect()
 }
 
-/// Random numbers from a seed.
+/// Pseudo-random numbers from a seed.
 #[derive(Clone)]
 struct Random(u64);
 
@@ -39,14 +39,14 @@ impl Random {
         self.0
     }
 
-    /// Less than `end`.
+    /// A number below `end`.
     fn below(&mut self, end: u64) -> u64 {
         (self.next() >> 11) % end
     }
 }
 
-/// Options that lose no time where a server fails. A busy machine alone does not fail: requests
-/// are counted.
+/// Options that waste no time on failures. A busy machine alone does not cause failures, since
+/// attempts are counted.
 fn hasty() -> Options {
     let mut options = Options::default();
     options.timeouts = Timeouts {
@@ -65,14 +65,14 @@ fn hasty() -> Options {
     options
 }
 
-/// As [`hasty`], and nothing is fetched that was not asked for, but one byte at opening.
+/// As [`hasty`], without fetching more than requested, and with a single byte at opening.
 fn exact() -> Options {
     let mut options = hasty();
     options.read_ahead = false;
     options
 }
 
-/// Limits for servers that say nothing, or hardly anything.
+/// Short timeouts, for servers that send nothing or very slowly.
 fn impatient() -> Timeouts {
     Timeouts {
         connect: Duration::from_secs(60),

@@ -1,4 +1,4 @@
-//! Opening: its cost, and wrong answers of servers.
+//! Opening: its cost, and invalid responses.
 
 use std::io::ErrorKind;
 use std::time::Duration;
@@ -139,7 +139,7 @@ fn a_server_that_fails_at_first_is_tried_again() {
 #[test]
 fn no_connection_no_host_and_no_url_are_told_soon() {
     let remote = remote(hasty());
-    // Nobody listens on a port that was given back.
+    // No server listens on a port that was just released.
     let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let refused = remote.open(&format!("http://127.0.0.1:{port}/x")).unwrap_err();
     assert!(matches!(refused, Error::Unreachable { .. }), "{refused}");

@@ -11,45 +11,45 @@ use std::time::Duration;
 /// A request.
 #[derive(Debug, Clone)]
 pub(crate) struct Ask {
-    /// Counted from 0.
+    /// Numbered from 0.
     pub(crate) number: usize,
     pub(crate) path: String,
     pub(crate) fields: Vec<String>,
     pub(crate) range: Option<Range<u64>>,
-    /// The range was asked for as the last bytes.
+    /// Whether the range was requested as a suffix.
     pub(crate) is_tail: bool,
 }
 
-/// The server's reaction.
+/// How the server responds.
 #[derive(Debug, Clone)]
 pub(crate) enum Act {
-    /// As a good server does.
+    /// Responds correctly.
     Serve,
-    /// As a good server does, after a while.
+    /// Responds correctly, after a delay.
     Late(Duration),
-    /// This status, with these fields and no body.
+    /// Sends this status, with these header fields and no body.
     Status(u16, String),
-    /// Cuts the connection after this many bytes of the body.
+    /// Closes the connection after this many bytes of the body.
     Cut(usize),
     /// Announces and sends this many bytes less than the range has.
     Short(usize),
-    /// A chunked body, without a length, that ends this many bytes early.
+    /// Sends a chunked body, without a length, that ends this many bytes early.
     Chunked(usize),
-    /// A chunked body with this many bytes too many.
+    /// Sends a chunked body with this many extra bytes.
     Overlong(usize),
-    /// Content-Range is shifted by this many bytes; the bytes are those it names.
+    /// Shifts Content-Range by this many bytes, and sends the bytes of the shifted range.
     Moved(i64),
-    /// The range is ignored.
+    /// Ignores the range.
     Whole,
-    /// The range is ignored, and the body has no length.
+    /// Ignores the range, and sends a body without a length.
     WholeUncounted,
-    /// Other version fields, another object, the same length.
+    /// Serves another object of the same length, with these version fields.
     Version(String),
-    /// The body comes byte by byte, with a pause after each.
+    /// Sends the body byte by byte, with a pause after each.
     Loris(Duration),
-    /// The head comes, and the body never.
+    /// Sends the head but never the body.
     Stall,
-    /// Nothing comes at all.
+    /// Sends nothing.
     Silence,
 }
 
@@ -65,13 +65,13 @@ struct Shared {
     stopped: AtomicBool,
 }
 
-/// A server, until it is dropped.
+/// A running server, stopped when dropped.
 pub(crate) struct Server {
     address: SocketAddr,
     shared: Arc<Shared>,
 }
 
-/// Says that a request is under way as long as it lives.
+/// Marks a request as in progress until dropped.
 struct UnderWay<'s>(&'s Shared);
 
 impl Drop for UnderWay<'_> {
@@ -110,7 +110,7 @@ impl Server {
                     return;
                 }
                 let shared = Arc::clone(&accepting);
-                // A client that goes away is no concern of the server's.
+                // Errors caused by clients that disconnect do not matter.
                 thread::spawn(move || drop(shared.serve(stream)));
             }
         });
@@ -129,17 +129,17 @@ impl Server {
         &self.shared.object
     }
 
-    /// All requests so far.
+    /// All requests received.
     pub(crate) fn log(&self) -> Vec<Ask> {
         self.shared.log.lock().unwrap().clone()
     }
 
-    /// The ranges asked for after opening.
+    /// The ranges requested after opening.
     pub(crate) fn ranges(&self) -> Vec<Range<u64>> {
         self.log().into_iter().skip(1).filter_map(|ask| ask.range).collect()
     }
 
-    /// The most requests that were under way at once.
+    /// The maximum number of concurrent requests.
     pub(crate) fn under_way_max(&self) -> usize {
         self.shared.under_way_max.load(Ordering::SeqCst)
     }
@@ -282,7 +282,7 @@ impl Shared {
     }
 }
 
-/// The next request of a connection; None when the client is done.
+/// Reads the next request of a connection; `None` if the client is done.
 fn read_ask(reader: &mut impl BufRead) -> std::io::Result<Option<Ask>> {
     let mut line = String::new();
     if reader.by_ref().take(10_000).read_line(&mut line)? == 0 {
@@ -301,7 +301,7 @@ fn read_ask(reader: &mut impl BufRead) -> std::io::Result<Option<Ask>> {
         if let Some(range) = lower.strip_prefix("range: bytes=") {
             let (first, last) = range.split_once('-').unwrap();
             ask.is_tail = first.is_empty();
-            // A tail is moved to the end by whoever knows where that is.
+            // For a suffix range, the caller computes the start.
             let last: u64 = last.parse().unwrap();
             ask.range = Some(match first {
                 "" => 0..last,
