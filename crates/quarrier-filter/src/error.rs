@@ -1,4 +1,4 @@
-//! The one error type of this crate: what, where, and what to try.
+//! The error type of this crate: what failed, where, and what to try.
 
 use std::fmt;
 
@@ -29,7 +29,7 @@ pub enum Error {
     Row {
         /// The row, from 0.
         row: u64,
-        /// Why.
+        /// The fault.
         fault: Fault,
     },
     /// The scan was stopped before its end.
@@ -38,7 +38,7 @@ pub enum Error {
     NotOnDevice {
         /// The index of the condition, from 0.
         condition: usize,
-        /// The unsupported part.
+        /// The unsupported part of it.
         what: String,
     },
     /// The device failed, or has no room for the columns.
@@ -73,7 +73,7 @@ pub enum Fault {
         /// The function, and the arguments it takes.
         reason: String,
     },
-    /// The expression combines types that do not fit together.
+    /// The expression combines incompatible types.
     Kinds {
         /// The operation.
         what: &'static str,

@@ -17,7 +17,7 @@ const SPAN_MAX: u64 = 1 << 26;
 /// block covers at most some thousand values.
 const LOOKED_AT_MAX: i64 = 1 << 16;
 
-/// A set of integers in a range, one bit each. Two sets are equal only if they are the same object.
+/// A set of integers in a range, one bit each. Sets are equal only if they are the same object.
 pub struct Keys {
     /// The integer of the first bit.
     first: i64,
@@ -47,7 +47,7 @@ impl Keys {
         Some(first..=last).filter(Keys::have_bits)
     }
 
-    /// Whether a set over `span` is small enough to have bits: 2^26 at most.
+    /// Whether a range is small enough for a set: 2^26 integers at most.
     pub fn have_bits(span: &RangeInclusive<i64>) -> bool {
         length_of(span) <= SPAN_MAX
     }
@@ -72,7 +72,7 @@ impl Keys {
         4 * (length_of(span) as usize).div_ceil(32)
     }
 
-    /// Adds `key` if it is in the span; no row has a key outside.
+    /// Adds `key` if it is within the range; no row has a key outside.
     #[inline]
     pub fn insert(&mut self, key: i64) {
         let place = key.wrapping_sub(self.first).cast_unsigned();
@@ -81,7 +81,7 @@ impl Keys {
         }
     }
 
-    /// Adds the keys of `other`, which has the same span.
+    /// Adds the keys of `other`, which must have the same range.
     ///
     /// # Panics
     ///

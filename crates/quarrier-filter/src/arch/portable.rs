@@ -1,4 +1,4 @@
-//! The operations without special instructions.
+//! The portable implementation, without special instructions.
 
 use super::lookup::bit;
 use super::{FloatRange, Lane, Packed, PackedFloats, Range, WORD_ROWS, facade};

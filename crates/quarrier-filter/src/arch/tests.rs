@@ -1,4 +1,4 @@
-//! Every instruction set finds what plain comparisons find.
+//! Every instruction set selects the same values as plain comparisons.
 
 use quarrier_core::isa::Isa;
 

@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 use crate::expr::Expr;
 use crate::predicate::{Compiler, Graph, Node, NodeId, Set};
 
-/// As in the kernel.
+/// Must match the kernel.
 const NOTHING: u32 = 0;
 const ALL: u32 = 1;
 const TEST: u32 = 2;
@@ -28,7 +28,7 @@ pub(super) struct Program {
     pub(super) tests: Vec<(usize, Arc<Set>)>,
 }
 
-/// Translates the conditions into as few programs as hold them, each with the index of its first
+/// Translates the conditions into as few programs as possible, each with the index of its first
 /// condition.
 ///
 /// # Errors

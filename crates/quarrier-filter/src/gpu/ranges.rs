@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 use crate::predicate::{Set, Share};
 use crate::scan::nearest;
 
-/// As in the kernel.
+/// Must match the kernel.
 const TAKES_NULLS: u32 = 1;
 const TAKES_OTHERS: u32 = 2;
 
@@ -77,8 +77,8 @@ fn lanes(column: &SegmentColumn, ranges: Vec<(i128, i128)>) -> Vec<(u64, u64)> {
     let ranges: Vec<(i64, i64)> =
         ranges.map(|(a, b)| ((a - shift) as i64, (b - shift) as i64)).collect();
     match column.data() {
-        // The zone maps of plain strings are not exact, so no test is a set of their values. Sets
-        // of numbers of 128 bits are refused.
+        // The zone maps of plain strings are not exact, so sets cannot test their values. Sets of
+        // 128-bit numbers are refused.
         Data::Null | Data::Text(_) | Data::Exact(_) => Vec::new(),
         Data::Float(_) => {
             ranges.into_iter().map(|(first, last)| (float_lane(first), float_lane(last))).collect()

@@ -14,7 +14,7 @@ use crate::error::Result;
 /// Bytes of a vector; offsets of lanes are in vectors.
 const VECTOR_BYTES: usize = 16;
 
-/// As in the kernel.
+/// Must match the kernel.
 const NOWHERE: u32 = u32::MAX;
 const LANES_NONE: u32 = 0;
 const LANES_BITS: u32 = 1;

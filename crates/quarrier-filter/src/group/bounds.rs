@@ -49,14 +49,14 @@ impl Domain {
     }
 }
 
-/// How a number is summed.
+/// How to sum a number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum NumberKind {
     /// As an integer within this range, which includes 0.
     Whole(i64, i64),
     /// As a float.
     Float,
-    /// Not at all: it only matters whether it is NULL.
+    /// Not summed: only whether it is NULL matters.
     Counted,
 }
 

@@ -93,8 +93,7 @@ impl Like {
         Ok(Like { pieces })
     }
 
-    /// Returns a string that every match contains, if few strings contain it and no simpler test
-    /// decides.
+    /// Returns a string that every match contains, if it is rare and no simpler test decides.
     pub(super) fn rare(&self) -> Option<&Finder<'static>> {
         let [first, between @ .., _] = self.pieces.as_slice() else { return None };
         let parts = between.iter().filter(|_| first.is_empty()).flat_map(|piece| &piece.parts);

@@ -8,7 +8,7 @@ use super::wording;
 use crate::Expr;
 use crate::expr::{Arithmetic, Comparison};
 
-/// A calculation in steps, and its requested range. UNKNOWN if one of the columns is NULL.
+/// A calculation in steps, and the range requested of it. UNKNOWN if one of the columns is NULL.
 #[derive(Debug, Clone)]
 pub(crate) struct Calculation {
     /// The steps, which leave one number on the stack.
@@ -76,7 +76,7 @@ enum Range {
 }
 
 impl Calculation {
-    /// Returns whether it finds the same rows, however it was written.
+    /// Returns whether it selects the same rows, regardless of how it was written.
     pub(crate) fn is_same(&self, other: &Calculation) -> bool {
         self.steps == other.steps && self.within == other.within && self.outside == other.outside
     }

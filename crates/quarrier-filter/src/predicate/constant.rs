@@ -10,7 +10,8 @@ use crate::expr::Comparison;
 use crate::naive::{self, Datum};
 use crate::number::Exact;
 
-/// The keys less than a literal end before `first`; the greater ones begin at `behind`.
+/// The keys less than a literal end before `first`; the greater ones begin at `behind`. Keys in
+/// between equal the literal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Place {
     first: i128,

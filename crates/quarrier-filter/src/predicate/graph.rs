@@ -23,7 +23,7 @@ pub(crate) enum Node {
         /// The set of its keys.
         set: Arc<Set>,
     },
-    /// The rows whose value in a column is one of the keys, which are stored as one bit for each value.
+    /// The rows whose value in a column is one of the keys, which are stored as a bitmap.
     Among {
         /// The column.
         column: usize,

@@ -75,7 +75,7 @@ pub struct Work {
     /// Bytes of packed columns that tests compared; bytes that two tests compare count twice.
     pub bytes_compared: u64,
     /// Bytes of packed columns that were read at least once while their block was in the cache,
-    /// which is what memory had to deliver. Rows evaluated one by one are not included.
+    /// which is the amount that memory had to deliver. Rows evaluated one by one are not included.
     pub bytes_touched: u64,
 }
 

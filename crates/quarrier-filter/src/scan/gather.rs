@@ -11,7 +11,8 @@ use quarrier_messages::Table;
 use super::rank::{self, Rank};
 use crate::{Answer, Fault, Order, Query, Select};
 
-/// Number of rows to keep beyond those wanted, before all columns of the order determine the best.
+/// Number of rows to keep beyond the requested ones, before all columns of the order determine the
+/// best.
 const SLACK_ROWS: usize = 1024;
 
 /// The requested result for matching rows.
@@ -63,11 +64,11 @@ impl Goal {
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) goal: Goal,
-    /// No row from this segment on is wanted.
+    /// The first segment from which on no rows are needed.
     enough: AtomicUsize,
     /// The rows of finished segments.
     prefix: Mutex<Prefix>,
-    /// The [`Rank::key`] beyond which no row is wanted.
+    /// The [`Rank::key`] beyond which no rows are needed.
     threshold: AtomicI64,
     /// The first row known to have a fault.
     fault_row: AtomicU64,

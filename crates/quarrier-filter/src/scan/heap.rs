@@ -107,7 +107,7 @@ fn having(texts: &Texts, rare: &Finder<'_>, rows: std::ops::Range<usize>) -> Bit
             likely.0[bit / 64] |= 1 << (bit % 64);
             at = end_of(row);
         } else {
-            // The hit crosses into the next string, where another may begin.
+            // The hit crosses into the next string; another may begin inside it.
             at = start + 1;
         }
     }

@@ -11,8 +11,8 @@ use crate::predicate::Node;
 /// Maximum number of bits of a bitmap: 1 MiB, which fits a cache. A join on numbered keys tests
 /// some thousand values.
 const VALUES_MAX: i64 = 1 << 23;
-/// Maximum size of a bitmap for each range in it, in bytes: a statement with many short lists must
-/// not take memory out of proportion to its text.
+/// Maximum size of a bitmap for each range in it, in bytes, so that a statement with many short
+/// lists cannot use memory out of proportion to its length.
 const RANGE_BYTES_MAX: i64 = 128;
 
 /// Returns the bitmap of a node: of keys that already have one, and of sets with too many ranges to

@@ -63,8 +63,8 @@ fn key(column: &SegmentColumn, row: usize) -> Option<i64> {
     })
 }
 
-/// Returns the dictionary of a column whose codes are not keys of the whole column, because other
-/// segments have no codes.
+/// Returns the dictionary of a column if its codes are not keys of the whole column, because other
+/// segments have plain strings.
 fn codes_of(column: &Column, segment: usize) -> Option<&Dictionary> {
     let has_codes = matches!(column.segments()[segment].data(), Data::Codes(_));
     column.dictionary().filter(|_| column.is_mixed() && has_codes).map(|texts| &**texts)

@@ -17,8 +17,9 @@ use super::worker::{ScanQuery, Worker};
 use crate::predicate::{Compiler, Graph, NodeId};
 use crate::{Answer, Error, Query};
 
-/// Answers queries on one table as they arrive, all waiting ones in one pass. Its threads sleep
-/// while no query is waiting. They end when it is dropped, after their current segments.
+/// Answers queries on one table as they arrive, with one pass for all waiting queries. Its threads
+/// sleep while no query is waiting. They end when the scanner is dropped, after their current
+/// segments.
 #[derive(Debug)]
 pub struct Scanner {
     inner: Arc<Inner>,

@@ -58,7 +58,8 @@ impl<'p> Worker<'p> {
         let leading = asked.iter().find_map(|asked| asked.shared.goal.leading());
         let in_order = asked.iter().any(|asked| matches!(asked.shared.goal, Goal::Rows { .. }));
         let backwards = leading.is_some_and(|order| order.descending) && !in_order;
-        // Prefetching the next block's columns was tried once, on a loaded machine: equal medians.
+        // Prefetching the next block's columns did not help when tried once, on a loaded machine:
+        // equal medians.
         for nth in 0..blocks {
             let block = if backwards { blocks - 1 - nth } else { nth };
             self.stamp += 1;

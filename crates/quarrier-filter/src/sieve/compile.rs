@@ -58,7 +58,7 @@ struct Compiler<'s> {
     columns: Vec<Column>,
     places: Vec<Option<usize>>,
     absent: Vec<u8>,
-    /// The tests so far, by column of the schema and by the parts of the test that sets of 64-bit
+    /// The tests added, by column of the schema and by the parts of the test that sets of 64-bit
     /// numbers do not distinguish.
     known: HashMap<(usize, ColumnTest, String), u32>,
 }
@@ -137,7 +137,7 @@ impl Compiler<'_> {
         Tree::Row(Box::new(expr.clone()))
     }
 
-    /// Returns the outcome of a test of a column that has no value in any message that fits.
+    /// Returns the outcome of a test on a column without a value in any message that fits.
     fn unseen(&self, expr: &Expr) -> Option<Option<bool>> {
         let is_unseen =
             |expr: &Expr| matches!(expr, Expr::Column(c) if self.kind(*c) == Kind::Null);
@@ -243,7 +243,7 @@ impl Compiler<'_> {
         Some(Tree::or(vec![test, Tree::Constant(None)]))
     }
 
-    /// Adds a test; `conditions` are those it was made of.
+    /// Adds a test that was made from `conditions`.
     fn add(&mut self, column: usize, asked: ColumnTest, mut conditions: Vec<Expr>) -> u32 {
         let is_exact = matches!(self.kind(column), Kind::Integer | Kind::Decimal { .. });
         if !is_exact || asked == ColumnTest::IsNull {

@@ -80,8 +80,7 @@ enum Test<'e> {
 }
 
 impl Index {
-    /// Makes an index of conditions that chooses which of them it holds; `None` if it would save
-    /// nothing.
+    /// Builds an index, and chooses the conditions to include; `None` if it would save nothing.
     pub(super) fn of(schema: &Schema, conditions: &[Expr]) -> Option<Index> {
         if conditions.len() < CONDITIONS_MIN {
             return None;
@@ -99,7 +98,7 @@ impl Index {
         (index.exprs.len() >= CONDITIONS_MIN).then_some(index)
     }
 
-    /// Whether it holds a condition.
+    /// Whether it includes a condition.
     pub(super) fn has(&self, condition: usize) -> bool {
         self.exprs.contains_key(&(condition as u32))
     }

@@ -6,8 +6,8 @@
 //!            └─ is_true(condition) ─→ AND, OR, NOT of the results
 //! ```
 //!
-//! A column is bound with a type. A value that does not fit the type makes the row a *misfit*: only
-//! the types that it needs are known. Bind the conditions to those types and read the message
+//! Each column is bound with a type. A value that does not fit it makes the row a *misfit*: only
+//! the types that the row needs are known. Bind the conditions to those types and read the message
 //! again.
 
 mod compile;
@@ -154,7 +154,7 @@ impl Sieve {
     /// Appends the conditions that are TRUE for the row, which fits, in their order.
     ///
     /// # Errors
-    /// A condition that has no value, and why.
+    /// The condition that has no value, and the fault.
     pub fn all_true(&self, found: &mut Vec<u32>) -> Result<(), (usize, Fault)> {
         found.clear();
         for &condition in &*self.rest {

@@ -14,7 +14,7 @@ pub(super) enum Tree {
     Or(Box<[Tree]>),
     Not(Box<Tree>),
     Is(Box<Tree>, Option<bool>),
-    /// A condition that needs the whole row.
+    /// A condition that needs the complete row.
     Row(Box<Expr>),
 }
 

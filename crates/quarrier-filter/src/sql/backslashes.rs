@@ -1,4 +1,4 @@
-//! Patterns of LIKE for engines whose escape character is always the backslash.
+//! Patterns of LIKE for engines in which the escape character is always the backslash.
 
 /// Translates a pattern with the given escape character, or none, for an engine in which `\%`, `\_`
 /// and `\\` are literal characters.

@@ -11,12 +11,12 @@ use super::{DEPTH_MAX, NODES_MAX, literals, parse, unanswered, wrong};
 use crate::expr::Expr;
 use crate::{Error, Result, naive};
 
-/// Binds the expressions of one text.
+/// Binds the expressions of one input.
 pub(super) struct Binder<'a> {
     schema: &'a Schema,
     /// The qualifier allowed before a column's name.
     table: Option<String>,
-    /// The value of CURRENT_TIMESTAMP, the same in the whole text: nanoseconds from 1970.
+    /// The value of CURRENT_TIMESTAMP, the same for the whole input: nanoseconds from 1970.
     pub(super) now: i64,
     depth: usize,
 }
@@ -67,7 +67,7 @@ impl<'a> Binder<'a> {
 
     /// Binds an expression.
     pub(super) fn bind(&mut self, expr: ast::Expr) -> Result<Bound> {
-        // The nesting of the text, which parentheses make deeper than the bound expression.
+        // Limits the nesting of the input, which parentheses make deeper than the bound expression.
         if self.depth > 4 * DEPTH_MAX {
             return Err(wrong(place(&expr), parse::too_deep()));
         }

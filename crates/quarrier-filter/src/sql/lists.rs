@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 
 use sqlparser::ast::{BinaryOperator, Expr, Ident, UnaryOperator, Value};
 
-/// Stands for all elements in a path.
+/// The part of a path that stands for all elements.
 const ALL: &str = "[*]";
 
 /// An element of a list, as columns.
@@ -30,13 +30,14 @@ pub struct Element<'c> {
     pub others: Vec<&'c str>,
 }
 
-/// Whether a path names all elements of a list.
+/// Whether a path refers to all elements of a list.
 pub fn is_list(path: &str) -> bool {
     path.contains(ALL)
 }
 
-/// Returns the elements that a path such as `leg[*].qty` or `tag[*]` names among columns; `None` if no
-/// column is named so. Elements that no column has stand in it once where they are missing.
+/// Returns the elements to which a path such as `leg[*].qty` or `tag[*]` refers, among `columns`;
+/// `None` if it matches no column. A gap of elements without columns is returned as a single
+/// element.
 pub fn elements<'c>(path: &str, columns: &[&'c str]) -> Option<Vec<Element<'c>>> {
     let (list, field) = path.split_once(ALL)?;
     let found = |is_exact: bool| {
@@ -70,8 +71,8 @@ pub fn elements<'c>(path: &str, columns: &[&'c str]) -> Option<Vec<Element<'c>>>
     Some(elements)
 }
 
-/// Returns the fields of the elements of a list, `.qty` or nothing for elements that are values, each
-/// once; none if no column is an element of it.
+/// Returns the fields of the elements of a list, each once: `.qty`, or an empty string for elements
+/// that are values. Empty if no column belongs to the list.
 pub fn list_fields<'c>(list: &str, columns: &[&'c str]) -> Vec<&'c str> {
     let fields = |is_exact: bool| {
         let mut fields: Vec<&'c str> = Vec::new();
@@ -90,10 +91,11 @@ pub fn list_fields<'c>(list: &str, columns: &[&'c str]) -> Vec<&'c str> {
     if exact.is_empty() { fields(false) } else { exact }
 }
 
-/// Returns `left op ANY (elements)`, or ALL, as an expression of the columns, which `column` names.
+/// Expands `left op ANY (elements)`, or ALL, into an expression of columns; `column` makes the
+/// reference to a column.
 ///
 /// # Errors
-/// If `op` is no comparison.
+/// If `op` is not a comparison.
 pub fn quantified(
     left: &Expr,
     (op, is_all): (&BinaryOperator, bool),
@@ -129,19 +131,19 @@ pub fn quantified(
     })
 }
 
-/// Conditions on some elements of a list; `None` is FALSE.
+/// Conditions on a range of elements of a list; `None` is FALSE.
 struct Nulls {
-    /// One of them has no value, or is none.
+    /// An element has no value, or does not exist.
     is_missing: Option<Expr>,
-    /// One of them is there, for one of its columns has a value.
+    /// An element exists, because one of its columns has a value.
     has_values: Option<Expr>,
-    /// One of them has no value, and is an element: one of its columns has a value, or one of
-    /// those after it.
+    /// An element without a value exists, because one of its columns, or of later elements, has a
+    /// value.
     is_element: Option<Expr>,
 }
 
 impl Nulls {
-    /// Halves the elements, so that the conditions stay short.
+    /// Divides the elements in halves, so that the conditions stay short.
     fn of(elements: &[Element<'_>], column: &dyn Fn(&str) -> Expr) -> Nulls {
         let (and, or) = (BinaryOperator::And, BinaryOperator::Or);
         if let [element] = elements {
@@ -174,7 +176,7 @@ impl Nulls {
     }
 }
 
-/// The comparison that is TRUE where `op` is FALSE.
+/// Returns the comparison that is TRUE where `op` is FALSE.
 fn negated(op: &BinaryOperator) -> Option<BinaryOperator> {
     Some(match op {
         BinaryOperator::Eq => BinaryOperator::NotEq,
@@ -187,7 +189,7 @@ fn negated(op: &BinaryOperator) -> Option<BinaryOperator> {
     })
 }
 
-/// Whether an operand is written as a value, which is not NULL.
+/// Whether an operand is a literal, which is not NULL.
 fn is_value(expr: &Expr) -> bool {
     match expr {
         Expr::Value(value) => value.value != Value::Null,
@@ -197,7 +199,7 @@ fn is_value(expr: &Expr) -> bool {
     }
 }
 
-/// Joins operands by AND or OR, as a tree without depth.
+/// Joins operands by AND or OR, as a balanced tree.
 fn joined(mut operands: Vec<Expr>, op: &BinaryOperator) -> Option<Expr> {
     if operands.len() <= 1 {
         return operands.pop();
@@ -218,7 +220,7 @@ fn truth(truth: bool) -> Expr {
     Expr::Value(Value::Boolean(truth).into())
 }
 
-/// Names a column by itself.
+/// Makes a reference to a column.
 pub(super) fn column(name: &str) -> Expr {
     Expr::Identifier(Ident::with_quote('"', name))
 }

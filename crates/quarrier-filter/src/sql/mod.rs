@@ -37,21 +37,21 @@ pub use nearest::unknown_column;
 pub use parse::{failed, on_a_large_stack, together};
 pub use tables::{TableName, files, table};
 
-/// Maximum length of a text in bytes.
+/// Maximum length of an input in bytes.
 pub const TEXT_BYTES_MAX: usize = 4 << 20;
 
-/// Maximum number of tokens of a text.
+/// Maximum number of tokens of an input.
 pub const TOKENS_MAX: usize = 1 << 18;
 
-/// Maximum nesting of a bound expression, and of its text. Chains of AND and OR count once.
+/// Maximum nesting of a bound expression, and of its input. Chains of AND and OR count once.
 pub const DEPTH_MAX: usize = 200;
 
 /// Maximum number of nodes of a bound expression. Operands that SQL-92 evaluates twice, such as
 /// those of BETWEEN, count twice.
 pub const NODES_MAX: usize = 1 << 19;
 
-/// Binds a search condition. Takes time proportional to the text, and up to 2 KiB of stack for each
-/// token of it, on another thread if the caller's stack is too small.
+/// Binds a search condition. Takes time proportional to the length of the text, and up to 2 KiB of
+/// stack per token, on another thread if the caller's stack is too small.
 ///
 /// # Errors
 /// [`Error::Text`] with the position and what to try: if the text is not a condition, names an
@@ -101,7 +101,7 @@ pub fn statement_of(text: &str, name: &str, table: &Table) -> Result<Query> {
 }
 
 /// Binds a statement as [`statement`] does, over the table that `find` returns for the name in it.
-/// Takes one pass over the text, where calling [`table`] first would take two.
+/// Parses the text once; calling [`table`] first would parse it twice.
 ///
 /// # Errors
 /// The errors of [`statement`], and an error if `find` returns no table.

@@ -54,11 +54,11 @@ thread_local! {
     static ROOM_TOKENS: Cell<usize> = const { Cell::new(0) };
 }
 
-/// Texts of up to this many tokens fit the stack when many are parsed together.
+/// Inputs of up to this many tokens fit the stack when many are parsed together.
 const TOKENS_TOGETHER_MAX: usize = 4 << 10;
 
-/// Runs `then`, which parses many texts one after another, on one stack that is large enough for
-/// most of them: a thread per text would take ten times as long as parsing it.
+/// Runs `then`, which parses many inputs, on one stack that is large enough for most of them: a
+/// thread per input would take ten times as long as parsing it.
 pub fn together<T: Send>(then: impl FnOnce() -> T + Send) -> T {
     // If the thread is refused, the closure stays here.
     let then = Mutex::new(Some(then));
@@ -74,17 +74,17 @@ pub fn together<T: Send>(then: impl FnOnce() -> T + Send) -> T {
     });
     match (done, take()) {
         (Some(done), _) => done,
-        // The system refused the thread: each text gets its own stack.
+        // The system refused the thread: each input gets its own stack.
         (None, Some(then)) => then(),
         (None, None) => unreachable!("a thread that ran has returned something"),
     }
 }
 
-/// Texts of up to this many tokens fit the caller's stack, if there is no other.
+/// Inputs of up to this many tokens fit the caller's stack, if no other is available.
 const TOKENS_IN_PLACE_MAX: usize = 16;
 
-/// Runs `then` on a stack that is large enough for any text of this many tokens: that of a thread,
-/// which has ended when this returns. A short text is parsed in place if the system refuses a
+/// Runs `then` on a stack that is large enough for any input of this many tokens: that of a thread,
+/// which has ended when this returns. A short input is parsed in place if the system refuses a
 /// thread.
 ///
 /// # Errors
@@ -95,7 +95,7 @@ pub fn on_a_large_stack<T: Send>(
 ) -> Result<T> {
     let room = ROOM_TOKENS.get();
     if tokens <= room {
-        // Texts parsed inside have less room.
+        // Inputs parsed inside have less room.
         ROOM_TOKENS.set(0);
         let done = then();
         ROOM_TOKENS.set(room);

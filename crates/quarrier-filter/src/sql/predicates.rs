@@ -69,7 +69,7 @@ impl Binder<'_> {
             lists::elements(path, &names)
         };
         let Some(elements) = lists::elements(path, &names).or_else(of_table) else {
-            // A column of this name stands for a list that no message has yet.
+            // A column of this name stands for a list that no message contains yet.
             return match self.schema().position(path) {
                 Some(_) => Ok(Bound::literal(Value::Boolean(is_all), Type::Boolean, at)),
                 None => {

@@ -1,4 +1,4 @@
-//! Finds the tables that a statement names, before there are any.
+//! Finds the tables in a statement before it is bound.
 
 use sqlparser::keywords::Keyword;
 use sqlparser::parser::ParserError;
@@ -66,7 +66,7 @@ pub fn files(text: &str) -> Result<Vec<String>> {
 /// A place in a query.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Place {
-    /// Outside lists of tables; TRIM and EXTRACT have a FROM of their own.
+    /// Outside lists of tables; TRIM and EXTRACT have their own FROM.
     Other,
     /// After SELECT.
     Outputs,

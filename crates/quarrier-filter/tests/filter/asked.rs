@@ -1,4 +1,4 @@
-//! Evaluates an expression given as text, on one row.
+//! Evaluates an expression given as a string, on one row.
 
 use quarrier_filter::{naive, sql};
 use quarrier_messages::{Field, Kind, Schema, Value};
@@ -36,7 +36,7 @@ pub(crate) fn row() -> Vec<Value> {
     ]
 }
 
-/// Returns the value of an expression for [`row`] as text, `NULL`, or the error.
+/// Returns the value of an expression for [`row`] as a string, `NULL`, or the error.
 pub(crate) fn asked(text: &str) -> String {
     let expr = match sql::expression(text, &schema()) {
         Ok(expr) => expr,
@@ -65,7 +65,7 @@ pub(crate) fn shown(value: &Value) -> String {
     }
 }
 
-/// Checks that each expression has the value beside it.
+/// Checks that each expression has the given value.
 pub(crate) fn check(table: &[(&str, &str)]) {
     let wrong: Vec<String> = table
         .iter()
@@ -77,7 +77,7 @@ pub(crate) fn check(table: &[(&str, &str)]) {
     assert!(wrong.is_empty(), "\n{}", wrong.join("\n"));
 }
 
-/// Checks that each text is refused with a message that contains the words beside it.
+/// Checks that each input is refused with a message that contains the given words.
 pub(crate) fn check_refused(table: &[(&str, &str)]) {
     let wrong: Vec<String> = table
         .iter()

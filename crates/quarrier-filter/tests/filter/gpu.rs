@@ -1,4 +1,4 @@
-//! Devices select the rows that the naive evaluator selects, or refuse.
+//! Devices select the same rows as the naive evaluator, or refuse.
 
 use std::path::Path;
 use std::process::Command;

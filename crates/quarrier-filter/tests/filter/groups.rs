@@ -1,4 +1,4 @@
-//! Groups compared with a loop over the rows.
+//! Groups, compared with a loop over the rows.
 
 use std::collections::BTreeMap;
 
@@ -23,7 +23,7 @@ const KEYS: [(&str, usize); 7] = [
     ("small", 1_001),
 ];
 
-/// Numbers, three of which have a product within 62 bits.
+/// Numbers of which any three have a product within 62 bits.
 const NUMBERS: [&str; 6] = ["tiny", "small", "wide", "money", "day", "runs"];
 
 /// The value of a row, an integer or a float; `None` for NULL.

@@ -1,4 +1,4 @@
-//! Hostile texts: an answer or a clear error, within limits, on a small stack.
+//! Hostile input: an answer or a clear error, within limits, on a small stack.
 
 use quarrier_filter::expr::Matcher;
 use quarrier_filter::matching::Matching;

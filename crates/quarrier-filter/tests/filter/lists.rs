@@ -1,10 +1,10 @@
-//! Comparisons with lists, against a comparison of each element in turn.
+//! Comparisons with lists, compared with a comparison of each element in turn.
 
 use quarrier_filter::naive;
 use quarrier_filter::sql::{condition, elements, list_fields};
 use quarrier_messages::{Field, Kind, Schema, Value};
 
-/// The comparison of each element in turn, as SQL-92 has it.
+/// Compares each element in turn, as SQL-92 defines it.
 fn expected(list: &[Option<i64>], left: Option<i64>, op: &str, is_all: bool) -> Option<bool> {
     let mut result = Some(is_all);
     for element in list {
@@ -28,8 +28,8 @@ fn expected(list: &[Option<i64>], left: Option<i64>, op: &str, is_all: bool) -> 
 
 #[test]
 fn a_list_is_compared_element_by_element() {
-    // Elements of a value and a name; the columns of index 1 have no value in any message, so
-    // there is none but that of the name.
+    // Elements of a value and a name. For index 1 no message has a value, so only the name has a
+    // column.
     let names = ["leg[0].qty", "leg[0].name", "leg[1].name", "leg[2].qty", "leg[3].qty", "x"];
     let field = |name: &str| Field { name: name.into(), kind: Kind::Integer };
     let schema = Schema { fields: names.into_iter().map(field).collect() };
@@ -72,7 +72,7 @@ fn lists_of_values_are_named_without_a_field() {
     assert_eq!(found.len(), 2);
     assert_eq!(elements("TAG[*]", &fields).unwrap().len(), 4);
     assert_eq!(elements("tag[*].x", &fields), None);
-    // However far its index, a gap is one element.
+    // However large its index, a gap is one element.
     assert_eq!(elements("t[*]", &["t[4000000000]"]).unwrap().len(), 2);
 }
 

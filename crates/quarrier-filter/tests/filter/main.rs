@@ -1,4 +1,4 @@
-//! Conditions as text, against the semantics of SQL-92.
+//! Conditions as strings, tested against the semantics of SQL-92.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
 #![allow(clippy::disallowed_methods, reason = "a test without its threads has failed")]

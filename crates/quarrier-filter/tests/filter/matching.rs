@@ -1,4 +1,4 @@
-//! LIKE against an oracle, and the other pattern languages.
+//! LIKE compared with an oracle, and the other pattern languages.
 
 use proptest::prelude::*;
 use quarrier_filter::expr::Matcher;

@@ -65,7 +65,7 @@ const OF_FULL_SQL: &[&str] = &[
 fn every_probe_without_a_subquery_is_answered_as_the_standard_has_it() {
     assert_eq!(PROBES.len() + 1, 50 - OF_FULL_SQL.len());
     check(PROBES);
-    // The one that must be an error, and is one before any row is read.
+    // The probe that must be an error, reported before any row is read.
     assert!(asked("'10' < 9").starts_with("refused: line 1, column 1: text cannot be compared"));
 }
 

@@ -1,4 +1,4 @@
-//! Refused texts: the position, the reason, and what to try.
+//! Invalid input: the position, the reason, and what to try.
 
 use crate::asked::{asked, check_refused};
 

@@ -1,4 +1,4 @@
-//! The sieve finds the rows that the oracle finds.
+//! The sieve selects the same rows as the oracle.
 
 use quarrier_filter::{Expr, Sieve, naive, sql};
 use quarrier_messages::build::{Cell, Row};
@@ -106,7 +106,7 @@ fn condition(random: &mut Random, depth: usize) -> String {
     }
 }
 
-/// Draws a row that fits the types. Values of exact columns have any number of decimals.
+/// Draws a row that fits the types. Values of exact columns have a random number of decimals.
 fn row(random: &mut Random) -> Vec<Value> {
     let mut row = Vec::new();
     for (_, kind) in KINDS {
@@ -298,7 +298,7 @@ fn a_value_that_the_kind_does_not_hold_is_a_misfit_that_asks_for_another() {
         let field = sieve.field("i").unwrap();
         sieve.decimal(field, 15, 1);
     };
-    // Exact numbers compare with constants whatever their digits; calculations need a type.
+    // Exact numbers compare with constants regardless of their digits; calculations need a type.
     assert_eq!(misfits("i > 1", &put_decimal), []);
     assert_eq!(misfits("i / 2 > 1", &put_decimal), [(0, Kind::Decimal { scale: 1 })]);
 }

@@ -1,4 +1,4 @@
-//! The tables that a statement names.
+//! The tables named in a statement.
 
 use quarrier_filter::sql;
 

@@ -1,5 +1,5 @@
-//! Columns of strings in which some segments have codes and others plain strings: the scan finds
-//! the rows that the naive evaluator finds.
+//! Columns of strings in which some segments have codes and others plain strings: the scan selects
+//! the same rows as the naive evaluator.
 
 use std::sync::Arc;
 
@@ -266,7 +266,7 @@ proptest! {
     }
 }
 
-/// Makes few notes that repeat, then many that do not.
+/// Makes a few notes that repeat, then many that do not.
 fn notes(rows: usize, few_bytes: usize, many_bytes: usize) -> Vec<Row> {
     let note = |row: usize| match row < rows / 2 {
         true => format!("{}{}", ["a", "b", "z"][row % 3], "n".repeat(few_bytes)),

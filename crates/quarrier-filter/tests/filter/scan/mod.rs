@@ -1,5 +1,5 @@
-//! The scan finds the rows that the naive evaluator finds, over all encodings, for every
-//! instruction set, with any number of workers.
+//! The scan selects the same rows as the naive evaluator, over all encodings, for every instruction
+//! set, with any number of workers.
 
 pub(crate) mod conditions;
 mod explained;

@@ -84,7 +84,7 @@ proptest! {
     }
 }
 
-/// A few characters, or ten bytes and more; NUL among them.
+/// A few characters, or ten bytes and more, including NUL.
 const BEGINNINGS: &str = "[aé]{0,4}|a{0,10}|[ab\\x00]{0,3}|[a-c]{5,9}é?";
 
 proptest! {
