@@ -24,7 +24,7 @@ pub struct Options {
     /// The cost of requests, by which ranges are merged. Default: `None`, to learn it from
     /// requests.
     pub cost: Option<CostModel>,
-    /// Whether to fetch more than requested, where it is likely to be read. Default true.
+    /// Whether to fetch more than requested if it will probably be read. Default true.
     pub read_ahead: bool,
     /// Maximum number of bytes to fetch ahead of a sequential reader; limited to a quarter of
     /// `memory_bytes_max`. Default 32 MiB.

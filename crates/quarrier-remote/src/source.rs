@@ -55,8 +55,8 @@ impl fmt::Debug for RemoteSource {
     }
 }
 
-/// The unit in which failed reads are retried. In smaller units, a long unreadable range would cost
-/// too many requests.
+/// The unit in which failed reads are retried; without one, unreadable bytes would be listed one by
+/// one.
 const SECTOR_BYTES: usize = 64 << 10;
 /// Maximum size of a single read, so that a huge one does not need twice its size in memory.
 const READ_BYTES_MAX: usize = 32 << 20;

@@ -5,9 +5,9 @@
 //! processes. So this module fetches ahead in the background:
 //!
 //! ```text
-//!  1 MiB read one after the other, or more   as much ahead as has been read, up to the bound
-//!  a range that was announced                the bound, from the first read on, and nothing
-//!                                            behind the range's end
+//!  at least 1 MiB read sequentially   as much ahead as has been read, up to the bound
+//!  an announced range                 the bound, from the first read on, and nothing after the
+//!                                     end of the range
 //! ```
 //!
 //! A reader that stops has wasted at most as many fetched bytes as it used.

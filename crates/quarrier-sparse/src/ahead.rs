@@ -248,7 +248,7 @@ mod tests {
         let mut zip = Reading::of("many.zip", 30_798_022);
         zip.read(30_798_000, 22).read(30_797_980, 20).read(30_366_000, 432_000);
         assert_eq!((zip.requests.len(), zip.bytes()), (2, 432_022 + BACK_BYTES));
-        // The last member is read backwards: it precedes the directory.
+        // The last member ends just before the directory, so it was fetched along with it.
         zip.read(30_360_939, 30).read(30_360_969, 26).read(30_360_995, 5_005);
         assert_eq!(zip.requests.len(), 2);
     }

@@ -45,7 +45,7 @@ pub enum Error {
         /// The file's length in bytes.
         file_length: u64,
     },
-    /// Bytes to erase are pinned, or there is no such pin to remove.
+    /// Bytes to erase are pinned, or a pin to remove does not exist.
     Pinned {
         /// The range in use.
         span: Span,

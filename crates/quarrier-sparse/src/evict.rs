@@ -36,7 +36,7 @@ impl SparseFile {
     }
 
     /// Evicts the least recently used bytes until at most `bytes_max` are held or only pinned ones
-    /// are left. Returns the number of evicted bytes, which is no greater than necessary.
+    /// are left, and no more than necessary. Returns the number of evicted bytes.
     ///
     /// Evicts whole blocks, 64 KiB of a larger block or of many tiny ones, or only the first part
     /// of these. Sorts all held blocks by use.

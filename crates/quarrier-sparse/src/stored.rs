@@ -3,11 +3,11 @@
 //! ```text
 //! "QRYSPRS\n"  8   the magic
 //! version      1   1
-//! identity         id, modified, etag, length, what to do on conflicts, whether to wipe
+//! identity         id, modified, etag, length, conflict mode, whether to wipe
 //! counters         eight numbers
 //! runs             their count; for each: bytes missing before it, its length, how many uses
 //!                  ago it was last used
-//! bytes            of all runs, one behind the other
+//! bytes            of all runs, back to back
 //! CRC-32C      4   of all before, little-endian
 //! ```
 //!

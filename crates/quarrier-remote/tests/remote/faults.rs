@@ -88,7 +88,7 @@ fn read_at_random(
 }
 
 fn check(seed: u64, mut options: Options) {
-    // Tighter timeouts, but long enough for a busy machine.
+    // Tighter than the defaults, but a busy machine alone must not exceed them.
     options.timeouts = impatient();
     let server = Server::new(noise(LENGTH, seed), faulty(seed));
     let remote = remote(options);

@@ -92,7 +92,7 @@ fn whatever_killed_processes_claim_is_right() {
         }
         most = most.max(check_claims(folder.path(), server.object()));
         if round % 10 == 9 {
-            // In a new folder, because a full cache is not written to.
+            // Then start with an empty cache again, because a full one is not written to.
             reopen(folder.path(), &server);
             files(folder.path(), "journal").iter().for_each(|path| fs::remove_file(path).unwrap());
             files(folder.path(), "data").iter().for_each(|path| fs::remove_file(path).unwrap());

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::{Error, Merge, OnConflict, Span, SparseFile, check_inside};
 
-/// The oracle: obviously right, and slow.
+/// The oracle: obviously correct, and slow.
 #[derive(Clone, Default)]
 struct Model {
     bytes: BTreeMap<u64, u8>,
@@ -156,7 +156,7 @@ impl Plan {
         }
     }
 
-    /// Writes and reads ranges that follow each other closely, and some that do not.
+    /// Reads ranges that follow each other closely, and some that do not.
     fn read_many(&self, random: &mut Random, model: &Model, file: &SparseFile) {
         let mut spans = vec![self.span(random)];
         for _ in 0..random.below(12) {
@@ -243,7 +243,7 @@ impl Plan {
         let count = random.below(6);
         let wanted: Vec<Span> = (0..count).map(|_| self.span(random)).collect();
         let Ok(exact) = file.need_many(&wanted, &Merge::Exact) else { return };
-        // All ranges must be written, and nothing else.
+        // The result covers all missing bytes, and none that are held.
         let mut filled = model.clone();
         for need in &exact {
             assert_eq!(model.held(*need), 0);
