@@ -40,19 +40,20 @@ Examples:
 
 It reads ext2 to ext4, XFS, Btrfs, FAT, exFAT, NTFS, HFS+, APFS and ISO 9660,
 in a source that holds one of them or in the partitions of a GPT or an MBR.
-Deleted files are listed with what is left of them (nothing in Btrfs, HFS+ and
-APFS); those that have lost their folder are in /$OrphanFiles. FAT has local
-times without a zone; they are shown as UTC.
+--deleted also lists deleted files with the metadata and extents that remain
+(not for Btrfs, HFS+ and APFS); files whose parent folder is lost are in
+/$OrphanFiles. FAT stores local times without a zone; they are shown as UTC.
 
-PATH names a file, or a folder with all that is below it; in GLOB * and ?
-match within a name, and ** any folders. A glob without a slash matches names
-in all folders. '#2/…' are paths of the second partition.
+PATH is a file, or a folder with everything below it. In GLOB, * and ? match
+within a name, and ** matches any number of folders. A glob without a slash
+matches names in all folders. '#2/…' are paths of the second partition.
 
-With --extract, names that lead elsewhere are changed, links are written as
-files with their target, and a name that is taken gets ~INODE at its end.
+With --extract, names that lead outside of the folder are changed, links are
+written as files with their target, and ~INODE is appended to a name that is
+taken.
 
 Exit status: 0 files were listed, 1 none, 2 wrong use or failure, 3 part of a
-file system is damaged or could not be read (each place is told), 130
+file system is damaged or could not be read (each location is reported), 130
 interrupted.";
 
 pub(super) fn command() -> Command {
@@ -69,9 +70,9 @@ pub(super) fn command() -> Command {
         .arg(
             Arg::new("only")
                 .value_name("PATH|GLOB")
-                .help("Only this file or folder, or what matches this glob"),
+                .help("Only this file or folder, or the matches of this glob"),
         )
-        .arg(flag("deleted", "Deleted files, too"))
+        .arg(flag("deleted", "List deleted files, too"))
         .arg(flag("extract", "Write the files into the folder of -o").requires("output"))
         .arg(
             Arg::new("output")
