@@ -88,9 +88,9 @@ pub struct Timeouts {
     /// Timeout for the next byte. Default 10 s.
     pub progress: Duration,
     /// Minimum transfer rate of a body, below which it is given up after
-    /// [`slow_for`](Self::slow_for). Default 1 KiB/s.
+    /// [`slow_for`](Timeouts::slow_for). Default 1 KiB/s.
     pub bytes_per_second_min: u64,
-    /// How long a body may be slower than [`bytes_per_second_min`](Self::bytes_per_second_min).
+    /// How long a body may be slower than [`bytes_per_second_min`](Timeouts::bytes_per_second_min).
     /// Default 20 s.
     pub slow_for: Duration,
 }
