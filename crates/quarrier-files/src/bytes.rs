@@ -74,12 +74,12 @@ pub fn read(
         (Some(inline), _) => cut(Piece::Bytes(inline)),
         (None, Some(unit)) => match reader.unpack(&entry.content, unit, entry.size, &mut cut)? {
             Some(taken) => taken,
-            None => return Err(refused("its packed bytes are damaged".to_string())),
+            None => return Err(refused("its compressed bytes are damaged".to_string())),
         },
         (None, None) if !entry.content.pieces.is_empty() => {
             match reader.pieces(&entry.content, &mut cut)? {
                 Some(taken) => taken,
-                None => return Err(refused("its packed bytes are damaged".to_string())),
+                None => return Err(refused("its compressed bytes are damaged".to_string())),
             }
         }
         (None, None) => reader.runs(&entry.content.runs, entry.size, &mut cut)?,

@@ -17,7 +17,7 @@ const BLOCK_BYTES: u64 = 64 << 10;
 const PACKED_BYTES_MAX: u64 = 2 * BLOCK_BYTES;
 /// Maximum size of a file whose compressed bytes are in the attribute.
 const INLINE_BYTES_MAX: u64 = 1 << 20;
-const DAMAGED: &str = "its packed bytes are damaged";
+const DAMAGED: &str = "its compressed bytes are damaged";
 
 /// A resource fork: its bytes, and its length.
 pub(crate) type Resource = (Content, u64);
@@ -43,9 +43,9 @@ pub(crate) fn content(
         1 => inline(Packing::Plain, packed, size, place),
         3 => inline(Packing::ZlibOrPlain, packed, size, place),
         4 => blocks(part, resource()?, size)?,
-        7 | 8 => Content::lost("it is packed with LZVN"),
-        11 | 12 => Content::lost("it is packed with LZFSE"),
-        _ => Content::lost("it is packed in a way that is not known"),
+        7 | 8 => Content::lost("it is compressed with LZVN"),
+        11 | 12 => Content::lost("it is compressed with LZFSE"),
+        _ => Content::lost("it is compressed in an unsupported format"),
     };
     Ok(Some((size, content)))
 }

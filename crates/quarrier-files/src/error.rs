@@ -41,7 +41,7 @@ impl fmt::Display for Error {
             | Error::TooMuch { source_name, offset, found } => {
                 write!(f, "{source_name}: {found}, at byte {offset}")
             }
-            Error::Taken(error) => write!(f, "entries cannot be handed on: {error}"),
+            Error::Taken(error) => write!(f, "entries cannot be passed on: {error}"),
         }
     }
 }

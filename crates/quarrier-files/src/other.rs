@@ -39,7 +39,7 @@ pub(crate) fn last(part: &Part<'_>) -> Result<Option<&'static str>> {
         let mut there = [0; 10];
         let there = &mut there[..mark.len()];
         if part.length() >= (at + mark.len()) as u64 {
-            part.read(at as u64, there, "what tells a file system")?;
+            part.read(at as u64, there, "the magic number of a file system")?;
             if there == mark {
                 return Ok(Some(name));
             }

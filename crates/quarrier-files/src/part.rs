@@ -53,7 +53,7 @@ impl<'a> Part<'a> {
             quarrier_core::Error::io(self.source.name(), tried, error)
         })?;
         if read < buffer.len() {
-            return Err(self.refused(at, &format!("{what} that ends too early")));
+            return Err(self.refused(at, &format!("{what} is truncated")));
         }
         Ok(())
     }

@@ -83,7 +83,7 @@ impl PassedOver {
     /// A one-line message.
     pub fn in_words(&self) -> String {
         let Range { start, end } = self.range;
-        format!("bytes {start}..{end} were not looked at: a partition with {}", self.what)
+        format!("bytes {start}..{end} were skipped: a partition with {}", self.what)
     }
 }
 
@@ -156,7 +156,7 @@ fn kind(part: &Part<'_>) -> Result<Option<SystemKind>> {
     let boot = part.boot()?;
     match other::first(&boot) {
         Some("BitLocker") => {
-            return Err(part.refused(0, "a volume that BitLocker has encrypted"));
+            return Err(part.refused(0, "a volume encrypted by BitLocker"));
         }
         Some(_) => return Ok(None),
         None => {}

@@ -97,7 +97,7 @@ impl<'w> Walk<'w> {
             return Err(Error::Taken(io::ErrorKind::Interrupted.into()));
         }
         match self.steps > (part.length() / 8).clamp(STEPS_LEAST, STEPS_MOST) {
-            true => Err(part.too_much("a file system whose structures lead in circles")),
+            true => Err(part.too_much("a file system with cyclic structures")),
             false => Ok(()),
         }
     }

@@ -58,13 +58,13 @@ pub(crate) fn is_apfs(part: &Part<'_>, boot: &[u8; BOOT_BYTES]) -> Result<bool> 
         return Err(wrong(part));
     }
     if u64_at(boot, 64) & FUSION != 0 {
-        return Err(part.refused(0, "a container of APFS on several devices"));
+        return Err(part.refused(0, "an APFS container on several devices"));
     }
     Ok(true)
 }
 
 fn wrong(part: &Part<'_>) -> Error {
-    part.refused(0, "a superblock of APFS with impossible values")
+    part.refused(0, "an APFS superblock with impossible values")
 }
 
 /// The superblock of the latest valid checkpoint.
@@ -77,7 +77,7 @@ pub(crate) fn superblock(part: &Part<'_>, boot: &[u8; BOOT_BYTES]) -> Result<Sup
     }
     let block_bytes = u64::from(u32_at(boot, 36));
     let mut block = vec![0; block_bytes as usize];
-    part.read(0, &mut block, "a superblock of APFS")?;
+    part.read(0, &mut block, "an APFS superblock")?;
     let mut latest = parsed(part, &block).ok_or_else(|| wrong(part))?;
     let (first, count) = latest.ring;
     let mut cache = Cache::new(part);
@@ -190,7 +190,7 @@ impl<'p, 's> Container<'p, 's> {
 
     /// The block of the object map's root, given the map's own block.
     pub(super) fn map_root(&self, block: u64) -> Result<u64> {
-        Ok(u64_at(&self.object(block, 1, "a map of objects")?, 48))
+        Ok(u64_at(&self.object(block, 1, "an object map")?, 48))
     }
 
     /// The block of an object by its number, as of the checkpoint.
@@ -218,7 +218,7 @@ impl<'p, 's> Container<'p, 's> {
                 return Ok(is_it.then(|| u64_at(value, 8)));
             }
             if node.level() >= levels {
-                return Err(self.part.refused(0, "a map of objects that leads in circles"));
+                return Err(self.part.refused(0, "an APFS object map with a cycle"));
             }
             levels = node.level();
             at = u64_at(value, 0);
@@ -258,7 +258,7 @@ impl<'p, 's> Container<'p, 's> {
             Some(map) => self.block_of(map, number, walk)?,
             None => Some(number),
         };
-        let damaged = || part.refused(0, "a tree of APFS that is damaged");
+        let damaged = || part.refused(0, "a damaged APFS tree");
         let block = block.ok_or_else(damaged)?;
         let node = self.node(block, number, tree.sizes)?;
         // A node must not occur twice in a tree: a cycle would never end.
@@ -290,10 +290,10 @@ impl<'p, 's> Container<'p, 's> {
         if let Some(node) = self.kept.get(&block) {
             return Ok(Rc::clone(node));
         }
-        let bytes = self.object(block, 1, "a node of APFS")?;
+        let bytes = self.object(block, 1, "an APFS node")?;
         let at = block * self.superblock.block_bytes;
         let node = Node::new(bytes, at, number, sizes);
-        let node = node.ok_or_else(|| self.part.refused(at, "a node of APFS, damaged"))?;
+        let node = node.ok_or_else(|| self.part.refused(at, "a damaged APFS node"))?;
         let node = Rc::new(node);
         if self.order.len() == NODES_MAX
             && let Some(oldest) = self.order.pop_front()
@@ -326,6 +326,6 @@ impl<'p, 's> Container<'p, 's> {
                 }
             }
         }
-        Err(self.part.refused(0, "a container of APFS whose checkpoint is incomplete"))
+        Err(self.part.refused(0, "an APFS container with an incomplete checkpoint"))
     }
 }

@@ -70,7 +70,7 @@ pub(crate) fn list(part: &Part<'_>, boot: &[u8; BOOT_BYTES], walk: &mut Walk<'_>
             }
         };
         if volume.is_encrypted {
-            let what = format!("a volume of APFS that is encrypted: {}", volume.name);
+            let what = format!("an encrypted APFS volume: {}", volume.name);
             walk.damaged(part, 0, &what);
             continue;
         }
@@ -102,9 +102,9 @@ fn volume(
     number: u64,
     walk: &mut Walk<'_>,
 ) -> Result<Volume> {
-    let wrong = || part.refused(0, "a volume of APFS with impossible values");
+    let wrong = || part.refused(0, "an APFS volume with impossible values");
     let block = container.block_of(map, number, walk)?.ok_or_else(wrong)?;
-    let bytes = container.object(block, 1, "a volume of APFS")?;
+    let bytes = container.object(block, 1, "an APFS volume")?;
     if bytes.get(32..36) != Some(VOLUME) {
         return Err(wrong());
     }
@@ -132,7 +132,7 @@ impl Lister<'_, '_, '_> {
     /// Lists a volume under the path `prefix`.
     fn volume(&mut self, prefix: String, walk: &mut Walk<'_>) -> Result<()> {
         let root = inode(self.part, self.container, self.files, ROOT, walk)?;
-        let missing = || self.part.refused(0, "a volume of APFS without a root directory");
+        let missing = || self.part.refused(0, "an APFS volume without a root directory");
         let root = root.filter(|root| root.kind == Kind::Folder).ok_or_else(missing)?;
         self.emit(prefix, ROOT, root, walk)?;
         while let Some(folder) = self.folders.pop() {
@@ -188,7 +188,7 @@ impl Lister<'_, '_, '_> {
     fn name(&mut self, folder: &Folder, name: &Name, walk: &mut Walk<'_>) -> Result<()> {
         walk.step(self.part)?;
         let Some(path) = joined(&folder.path, &name_of_bytes(&name.name)) else {
-            walk.damaged(self.part, 0, "folders nested without end");
+            walk.damaged(self.part, 0, "folders nested too deeply");
             return Ok(());
         };
         match inode(self.part, self.container, self.files, name.number, walk)? {

@@ -65,7 +65,7 @@ pub(super) fn inode(
     let size = if matches!(kind, Kind::File | Kind::Link) { u64_at(&bytes, 16) } else { 0 };
     let mut content = content(part, trees, &extents);
     if is_damaged {
-        content.lost = Some("an extent of it is damaged");
+        content.lost = Some("one of its extents is damaged");
     }
     Ok(Some(Inode {
         kind,
@@ -198,12 +198,12 @@ fn found(trees: &Trees<'_, '_>, extent: &Stored) -> std::result::Result<Option<u
         (None, _) => Err(beyond),
         (place, 0) => Ok(place),
         _ if extent.stored_bytes.max(extent.unpacked_bytes) > PACKED_BYTES_MAX => {
-            Err("its packed bytes are damaged")
+            Err("its compressed bytes are damaged")
         }
         (place, 1 | 3) => Ok(place),
         (place, 2) if trees.superblock().sector_bytes == 4096 => Ok(place),
-        (_, 2) => Err("it is packed with LZO in sectors of another size"),
-        _ => Err("it is packed in a way that is not known"),
+        (_, 2) => Err("it is compressed with LZO in sectors of another size"),
+        _ => Err("it is compressed in an unsupported format"),
     }
 }
 

@@ -68,7 +68,7 @@ struct Lister<'p, 's> {
 pub(crate) fn list(part: &Part<'_>, walk: &mut Walk<'_>) -> Result<()> {
     let Some(superblock) = superblock(part)? else { return Ok(()) };
     let mut trees = Trees::open(part, superblock, walk)?;
-    let missing = || part.refused(0, "a volume of Btrfs without a tree of files");
+    let missing = || part.refused(0, "a Btrfs volume without a file tree");
     let files = files(&mut trees, FILES, walk)?.ok_or_else(missing)?;
     let mut lister = Lister { part, trees, seen: HashSet::new(), folders: Vec::new() };
     let root = inode(part, &mut lister.trees, files.root, files.folder, walk)?;
@@ -168,7 +168,7 @@ impl Lister<'_, '_> {
     fn name(&mut self, folder: &Folder, name: &Name, walk: &mut Walk<'_>) -> Result<()> {
         walk.step(self.part)?;
         let Some(path) = joined(&folder.path, &name_of_bytes(&name.name)) else {
-            walk.damaged(self.part, 0, "folders nested without end");
+            walk.damaged(self.part, 0, "folders nested too deeply");
             return Ok(());
         };
         let target = match name.target.kind {

@@ -68,7 +68,7 @@ pub(crate) fn superblock(part: &Part<'_>) -> Result<Option<Superblock>> {
             return parsed(part, at, &block).map(Some);
         }
     }
-    Err(part.refused(PLACES[0], "a superblock of Btrfs with impossible values"))
+    Err(part.refused(PLACES[0], "a Btrfs superblock with impossible values"))
 }
 
 fn is_sound(block: &[u8], at: u64) -> bool {
@@ -84,10 +84,10 @@ fn is_sound(block: &[u8], at: u64) -> bool {
 
 fn parsed(part: &Part<'_>, at: u64, block: &[u8]) -> Result<Superblock> {
     if u64_at(block, 136) != 1 {
-        return Err(part.refused(at, "a volume of Btrfs on several devices"));
+        return Err(part.refused(at, "a Btrfs volume on several devices"));
     }
     if u64_at(block, 188) & FORMS_UNKNOWN != 0 {
-        return Err(part.refused(at, "a volume of Btrfs in a form that quarrier does not read"));
+        return Err(part.refused(at, "a Btrfs volume with an unsupported feature"));
     }
     let chunks_end = CHUNKS_AT + u32_at(block, 160) as usize;
     Ok(Superblock {

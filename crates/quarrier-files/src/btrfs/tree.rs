@@ -98,7 +98,7 @@ impl<'p, 's> Trees<'p, 's> {
             let (key, item) = rest.split_at(KEY_BYTES);
             let found = chunk(Key::of(key).offset, item);
             let (chunk, bytes) =
-                found.ok_or_else(|| part.refused(0, "a volume of Btrfs with damaged chunks"))?;
+                found.ok_or_else(|| part.refused(0, "a Btrfs volume with damaged chunks"))?;
             first.push(chunk);
             rest = item.get(bytes..).unwrap_or_default();
         }
@@ -118,7 +118,7 @@ impl<'p, 's> Trees<'p, 's> {
             true
         })?;
         if is_damaged {
-            let found = "a volume of Btrfs with damaged chunks, or in stripes";
+            let found = "a Btrfs volume with damaged or striped chunks";
             return Err(part.refused(0, found));
         }
         trees.chunks = Chunks::new(all);
@@ -160,7 +160,7 @@ impl<'p, 's> Trees<'p, 's> {
         walk.step(self.part)?;
         let node = self.node(root)?;
         let (part, place) = (self.part, node.place);
-        let damaged = || part.refused(place, "a damaged node of Btrfs");
+        let damaged = || part.refused(place, "a damaged Btrfs node");
         let Some(level) = root.level.checked_sub(1) else {
             for index in node.count(ITEM_BYTES, |key| key < from)..node.items {
                 walk.step(self.part)?;
@@ -194,11 +194,11 @@ impl<'p, 's> Trees<'p, 's> {
             return Ok(Rc::clone(node));
         }
         let node_bytes = self.superblock.node_bytes();
-        let mut failed = self.part.refused(0, "a node of Btrfs that lies nowhere");
+        let mut failed = self.part.refused(0, "a Btrfs node outside of all chunks");
         let places: Vec<u64> = self.chunks.places(root.at, node_bytes).collect();
         for place in places {
             let mut bytes = vec![0; node_bytes as usize].into_boxed_slice();
-            if let Err(error) = self.part.read(place, &mut bytes, "a node of Btrfs") {
+            if let Err(error) = self.part.read(place, &mut bytes, "a Btrfs node") {
                 failed = error;
                 continue;
             }
@@ -209,7 +209,7 @@ impl<'p, 's> Trees<'p, 's> {
                 && items <= (bytes.len() - HEAD_BYTES) / each
                 && (!self.superblock.has_crc32c || has_checksum(&bytes));
             if !is_sound {
-                failed = self.part.refused(place, "a damaged node of Btrfs");
+                failed = self.part.refused(place, "a damaged Btrfs node");
                 continue;
             }
             let node = Rc::new(Node { bytes, place, items });

@@ -22,7 +22,7 @@ pub(crate) fn layout(part: &Part<'_>, boot: &[u8; BOOT_BYTES]) -> Result<Option<
     }
     let (sector_shift, cluster_shift) = (boot[108], boot[109]);
     if !(9..=12).contains(&sector_shift) || cluster_shift > 25 - sector_shift {
-        return Err(part.refused(0, "an exFAT volume with clusters of a size that cannot be"));
+        return Err(part.refused(0, "an exFAT volume with an invalid cluster size"));
     }
     let sectors = |at: usize| u64::from(u32_at(boot, at)) << sector_shift;
     Ok(Some(Layout {

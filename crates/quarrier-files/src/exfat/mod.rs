@@ -112,7 +112,7 @@ impl Lister<'_, '_> {
             return Ok(());
         }
         let Some(path) = joined(&folder.path, &set.name) else {
-            walk.damaged(self.part, set.at, "folders nested without end");
+            walk.damaged(self.part, set.at, "folders nested too deeply");
             return Ok(());
         };
         let is_folder = set.attributes & FOLDER != 0;

@@ -110,7 +110,7 @@ impl Mapper<'_, '_> {
     fn tree(&mut self, node: &[u8], depth_max: u16, walk: &mut Walk<'_>) -> Result<()> {
         let (entries, depth) = (usize::from(u16_at(node, 2)), u16_at(node, 6));
         if u16_at(node, 0) != MAGIC || depth > depth_max {
-            self.content.lost = Some("its tree of extents is damaged");
+            self.content.lost = Some("its extent tree is damaged");
             return Ok(());
         }
         for entry in node[HEAD_BYTES..].chunks_exact(12).take(entries) {
@@ -151,7 +151,7 @@ impl Mapper<'_, '_> {
             return Ok(None);
         };
         let mut block = vec![0; bytes as usize];
-        self.part.read(at, &mut block, "where a file lies")?;
+        self.part.read(at, &mut block, "an extent tree")?;
         Ok(Some(block))
     }
 

@@ -78,7 +78,7 @@ impl<'v, 'p, 's> Inodes<'v, 'p, 's> {
     /// Reads an inode by its number, from 1.
     pub(super) fn read(&mut self, number: u32) -> Result<Inode> {
         let index = u64::from(number).checked_sub(1).filter(|index| *index < self.layout.inodes);
-        let index = index.ok_or_else(|| self.part.refused(0, "an inode that cannot be"))?;
+        let index = index.ok_or_else(|| self.part.refused(0, "an invalid inode number"))?;
         let group = index / self.layout.inodes_a_group;
         let (table, _, _) = self.group(group)?;
         let each = self.layout.inode_bytes;
@@ -106,7 +106,7 @@ impl<'v, 'p, 's> Inodes<'v, 'p, 's> {
         let mut descriptor = [0; 64];
         let known = descriptor.len().min(self.layout.descriptor_bytes as usize);
         let at = self.layout.descriptor_at(group);
-        self.cache.read(at, &mut descriptor[..known], "a group of ext")?;
+        self.cache.read(at, &mut descriptor[..known], "an ext group descriptor")?;
         let table = u64::from(u32_at(&descriptor, 40)) << 32 | u64::from(u32_at(&descriptor, 8));
         let unused = u64::from(u16_at(&descriptor, 50)) << 16 | u64::from(u16_at(&descriptor, 28));
         Ok((table, u16_at(&descriptor, 18), unused))

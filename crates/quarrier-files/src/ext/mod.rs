@@ -55,7 +55,7 @@ pub(crate) fn list(part: &Part<'_>, boot: &[u8; BOOT_BYTES], walk: &mut Walk<'_>
     let at = SUPERBLOCK_AT as u64;
     let mut layout = layout(&boot[SUPERBLOCK_AT..])
         .filter(|layout| layout.inode_bytes >= 128 && layout.inodes_a_group > 0)
-        .ok_or_else(|| part.refused(at, "a superblock of ext with impossible values"))?;
+        .ok_or_else(|| part.refused(at, "an ext superblock with impossible values"))?;
     layout.blocks = layout.blocks.min(part.length() / layout.block_bytes);
     let mut lister = Lister {
         part,
@@ -148,7 +148,7 @@ impl Lister<'_, '_, '_> {
             return Ok(());
         }
         let Some(path) = joined(&folder.path, &name_of_bytes(&name.name)) else {
-            walk.damaged(self.part, 0, "folders nested without end");
+            walk.damaged(self.part, 0, "folders nested too deeply");
             return Ok(());
         };
         let inode = match name.inode {

@@ -172,7 +172,7 @@ impl Lister<'_, '_, '_> {
         }
         let name = long.finish(slot, is_deleted).unwrap_or_else(|| names::short(slot));
         let Some(path) = joined(&folder.path, &name) else {
-            walk.damaged(self.part, at, "folders nested without end");
+            walk.damaged(self.part, at, "folders nested too deeply");
             return Ok(());
         };
         let high = if self.layout.bits == 32 { u16_at(slot, 20) } else { 0 };
@@ -213,9 +213,9 @@ impl Lister<'_, '_, '_> {
                 let mut content = self.table.chain(cluster, bytes_max, walk)?;
                 let bytes: u64 = content.runs.iter().map(|run| run.length).sum();
                 if !is_folder && bytes < size {
-                    content.lost = Some("its chain of clusters ends before its last byte");
+                    content.lost = Some("its cluster chain ends before its last byte");
                 } else if is_folder && bytes == 0 && cluster != 0 {
-                    content.lost = Some("it begins in a cluster that cannot be");
+                    content.lost = Some("its first cluster number is invalid");
                 }
                 Ok(content)
             }

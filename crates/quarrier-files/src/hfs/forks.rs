@@ -31,7 +31,7 @@ impl<'v, 'p, 's> Forks<'v, 'p, 's> {
         let mut forks = Forks { part, volume, overflow: None };
         // The extents overflow file has no extents in itself.
         let content = forks.content(0, DATA, &volume.overflow, walk)?;
-        forks.overflow = Tree::open(part, &content, "the tree of extents")?;
+        forks.overflow = Tree::open(part, &content, "the extents overflow file")?;
         Ok(forks)
     }
 
@@ -62,7 +62,7 @@ impl<'v, 'p, 's> Forks<'v, 'p, 's> {
                 Some(later) => list = later,
                 None => {
                     if blocks < wanted {
-                        content.lost = Some("a part of its list of extents is missing");
+                        content.lost = Some("a part of its extent list is missing");
                     }
                     return Ok(content);
                 }

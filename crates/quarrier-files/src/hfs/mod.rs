@@ -68,10 +68,9 @@ pub(crate) fn list(part: &Part<'_>, boot: &[u8; BOOT_BYTES], walk: &mut Walk<'_>
     let mut forks = Forks::open(part, &volume, walk)?;
     let content = forks.content(CATALOG, DATA, &volume.catalog, walk)?;
     let catalog = Tree::open(part, &content, "the catalog")?;
-    let mut catalog =
-        catalog.ok_or_else(|| part.refused(0, "a volume of HFS+ without a catalog"))?;
+    let mut catalog = catalog.ok_or_else(|| part.refused(0, "an HFS+ volume without a catalog"))?;
     let content = forks.content(ATTRIBUTES, DATA, &volume.attributes, walk)?;
-    let attributes = match Tree::open(part, &content, "the tree of attributes") {
+    let attributes = match Tree::open(part, &content, "the attributes file") {
         Ok(attributes) => attributes,
         Err(error) => {
             walk.tolerate(Err(error))?;
@@ -97,7 +96,7 @@ pub(crate) fn list(part: &Part<'_>, boot: &[u8; BOOT_BYTES], walk: &mut Walk<'_>
             walk.tolerate(listed)
         })?;
         for _ in 0..damaged {
-            walk.damaged(part, 0, "a damaged record of the catalog");
+            walk.damaged(part, 0, "a damaged catalog record");
         }
         Ok(())
     });
@@ -114,7 +113,7 @@ pub(crate) fn allocation(part: &Part<'_>, volume: &Volume) -> Result<Vec<(u64, u
         forks.content(ALLOCATION, DATA, &volume.allocation, walk)
     })?;
     if content.lost.is_some() {
-        return Err(part.refused(0, "a bitmap of blocks that is damaged"));
+        return Err(part.refused(0, "a damaged block bitmap"));
     }
     let base = part.place(0);
     let pieces = content.runs.iter().filter_map(|run| Some((run.place? - base, run.length)));
@@ -210,7 +209,7 @@ impl Lister<'_, '_, '_> {
             }
         };
         let Some(path) = path else {
-            walk.damaged(self.part, 0, "folders nested without end");
+            walk.damaged(self.part, 0, "folders nested too deeply");
             return Ok(());
         };
         let target = match (item.linked_file(), item.linked_folder()) {
@@ -219,7 +218,7 @@ impl Lister<'_, '_, '_> {
             _ => Some(&item),
         };
         let Some(&target) = target else {
-            let content = Content::lost("the file that it is a hard link to is missing");
+            let content = Content::lost("the target of its hard link is missing");
             return walk.emit(entry(path, &item, 0, content));
         };
         if target.is_folder {

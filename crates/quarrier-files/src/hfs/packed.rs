@@ -32,7 +32,7 @@ pub(super) fn packed(
     let size = be32(&record, 12) as usize;
     let bytes = record.get(HEAD_BYTES..).and_then(|bytes| bytes.get(..size));
     let Some(bytes) = bytes.filter(|_| be32(&record, 0) == INLINE) else {
-        return Ok(Some((0, Content::lost("its attribute says nothing of how it is packed"))));
+        return Ok(Some((0, Content::lost("its attribute does not name the compression"))));
     };
     let place = part.place(place).checked_add(HEAD_BYTES as u64);
     decmpfs::content(part, bytes, place, &mut || {

@@ -179,7 +179,7 @@ impl<'p, 's> Tree<'p, 's> {
         }
         match number {
             0 => Ok(()),
-            _ => Err(self.bytes.part.refused(0, &format!("leaves without end in {}", self.what))),
+            _ => Err(self.bytes.part.refused(0, &format!("a cycle of leaves in {}", self.what))),
         }
     }
 

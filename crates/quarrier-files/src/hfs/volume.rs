@@ -66,7 +66,7 @@ pub(crate) fn volume(part: &Part<'_>, boot: &[u8; BOOT_BYTES]) -> Result<Option<
     }
     let block_bytes = u64::from(be32(header, 40));
     if !block_bytes.is_power_of_two() || !(512..=1 << 20).contains(&block_bytes) {
-        return Err(part.refused(HEADER_AT as u64, "a header of HFS+ with impossible values"));
+        return Err(part.refused(HEADER_AT as u64, "an HFS+ volume header with impossible values"));
     }
     Ok(Some(Volume {
         block_bytes,

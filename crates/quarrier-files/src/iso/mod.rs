@@ -187,7 +187,7 @@ impl Volume<'_, '_> {
             }
         }
         let Some(path) = joined(&folder.path, &name) else {
-            walk.damaged(self.part, record.at, "folders nested without end");
+            walk.damaged(self.part, record.at, "folders nested too deeply");
             return Ok(());
         };
         let start = self.byte(record.block);

@@ -187,7 +187,7 @@ fn look_up(connection: &Connection) -> io::Result<(String, Column)> {
     }
     Err(invalid(match unindexed {
         Some((relation, column)) => format!(
-            "is an SQLite database without an index of its hashes; make one: sqlite3 FILE 'CREATE INDEX \
+            "is an SQLite database without an index of its hashes; create one: sqlite3 FILE 'CREATE INDEX \
              known ON {relation}({column})'"
         ),
         None => {

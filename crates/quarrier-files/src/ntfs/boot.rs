@@ -30,14 +30,14 @@ pub(crate) fn boot(part: &Part<'_>, boot: &[u8; BOOT_BYTES]) -> Result<Option<Bo
     };
     let cluster_bytes = sector_bytes * each;
     if !sector_bytes.is_power_of_two() || !each.is_power_of_two() || cluster_bytes > 2 << 20 {
-        return Err(part.refused(0, "an NTFS volume with clusters of a size that cannot be"));
+        return Err(part.refused(0, "an NTFS volume with an invalid cluster size"));
     }
     let record_bytes = match boot[64].cast_signed() {
         clusters @ 1.. => u64::from(clusters.unsigned_abs()) * cluster_bytes,
         shift => 1 << u32::from(shift.unsigned_abs()).min(31),
     };
     if !(STRIDE_BYTES as u64..=RECORD_BYTES_MAX).contains(&record_bytes) {
-        return Err(part.refused(0, "an NTFS volume with records of a size that cannot be"));
+        return Err(part.refused(0, "an NTFS volume with an invalid record size"));
     }
     Ok(Some(Boot {
         cluster_bytes,

@@ -70,7 +70,7 @@ fn entries(
     let state = if record.is_in_use() { State::Allocated } else { State::Deleted };
     let (paths, is_nested) = folders.paths(record, attributes);
     if is_nested {
-        walk.damaged(part, record.at, "folders nested without end");
+        walk.damaged(part, record.at, "folders nested too deeply");
     }
     if paths.is_empty() {
         return Ok(());
@@ -94,7 +94,7 @@ fn entries(
         }
         let (size, mut content) = table::content(part, boot, attributes, attribute, walk)?;
         if is_main && reparse.is_some_and(is_packed_elsewhere) {
-            content.lost = Some("it is packed by the Windows Overlay Filter");
+            content.lost = Some("it is compressed by the Windows Overlay Filter");
         }
         for path in &paths {
             let mut path = path.clone();

@@ -30,9 +30,9 @@ impl<'v, 'p, 's> Table<'v, 'p, 's> {
     pub(super) fn open(part: &'p Part<'s>, boot: &'v Boot, walk: &mut Walk<'_>) -> Result<Self> {
         let at = boot.table_at;
         let mut table = Table { part, boot, pieces: vec![(0, at, boot.record_bytes)], records: 1 };
-        let damaged = || part.refused(at, "a damaged record of $MFT");
+        let damaged = || part.refused(at, "a damaged $MFT record");
         let mut bytes = vec![0; boot.record_bytes as usize];
-        part.read(at, &mut bytes, "the record of $MFT")?;
+        part.read(at, &mut bytes, "the $MFT record")?;
         let first = Record::mend(0, at, &mut bytes).ok_or_else(damaged)?;
         let own = first.attributes();
         let main = own.iter().find(|one| one.kind == DATA && one.name.is_empty());
@@ -190,7 +190,7 @@ impl<'v, 'p, 's> Table<'v, 'p, 's> {
             let length = run.length.min(size - from as u64) as usize;
             bytes.resize(from + length, 0);
             if let Some(place) = run.place {
-                self.part.read(place - base, &mut bytes[from..], "a list of attributes")?;
+                self.part.read(place - base, &mut bytes[from..], "an attribute list")?;
             }
         }
         Ok(bytes)
@@ -220,7 +220,7 @@ pub(super) fn content(
             continue;
         };
         if *first != cluster {
-            content.lost = Some("a part of its list of runs is missing");
+            content.lost = Some("a part of its run list is missing");
             break;
         }
         if *first == 0 {

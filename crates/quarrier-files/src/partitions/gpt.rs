@@ -51,7 +51,7 @@ fn copy(disk: &Part<'_>, sector_bytes: u64, sector: u64) -> Result<Option<Vec<Pa
         return Ok(None);
     }
     let mut header = vec![0; room];
-    disk.read(at, &mut header, "the header of the GPT")?;
+    disk.read(at, &mut header, "the GPT header")?;
     if !header.starts_with(b"EFI PART") {
         return Ok(None);
     }
@@ -62,7 +62,7 @@ fn copy(disk: &Part<'_>, sector_bytes: u64, sector: u64) -> Result<Option<Vec<Pa
     }
     header[16..20].fill(0);
     if crc32(&header[..bytes]) != told || u64_at(&header, 24) != sector {
-        return Err(disk.refused(at, "a GPT whose checksum is wrong, and no backup of it"));
+        return Err(disk.refused(at, "a GPT with a wrong checksum and no valid backup"));
     }
     let (count, entry_bytes) = (u32_at(&header, 80), u32_at(&header, 84));
     if count > PARTITIONS_MAX || !(128..=4096).contains(&entry_bytes) {
@@ -70,9 +70,9 @@ fn copy(disk: &Part<'_>, sector_bytes: u64, sector: u64) -> Result<Option<Vec<Pa
     }
     let list_at = u64_at(&header, 72).saturating_mul(sector_bytes);
     let mut list = vec![0; count as usize * entry_bytes as usize];
-    disk.read(list_at, &mut list, "the list of the GPT")?;
+    disk.read(list_at, &mut list, "the GPT partition array")?;
     if crc32(&list) != u32_at(&header, 88) {
-        return Err(disk.refused(list_at, "a GPT whose checksum is wrong, and no backup of it"));
+        return Err(disk.refused(list_at, "a GPT with a wrong checksum and no valid backup"));
     }
     let entries = list.chunks_exact(entry_bytes as usize);
     Ok(Some(entries.filter_map(|entry| partition(entry, sector_bytes)).collect()))

@@ -21,12 +21,12 @@ pub(super) fn read(
     }
     let container = Container::new(part, superblock(part, boot)?);
     let (block_bytes, blocks) = (container.superblock().block_bytes, container.superblock().blocks);
-    let wrong = || part.refused(0, "an object for space of APFS with impossible values");
+    let wrong = || part.refused(0, "an APFS space manager with impossible values");
     let (block, length) = container.ephemeral(container.superblock().space)?;
     if length == 0 || length > SPACE_BLOCKS_MAX {
         return Err(wrong());
     }
-    let space = container.object(block, length, "the object for space")?;
+    let space = container.object(block, length, "the APFS space manager")?;
     let (lists, groups) = (u32_at(&space, 64), u32_at(&space, 68));
     if u32_at(&space, 24) & 0xFFFF != SPACE {
         return Err(wrong());
@@ -68,7 +68,7 @@ pub(super) fn read(
         }
     }
     if units.left() > 0 {
-        return Err(part.refused(0, "bitmaps too short for the blocks of APFS"));
+        return Err(part.refused(0, "APFS bitmaps too short for its blocks"));
     }
     units.finish()?;
     let end = blocks.saturating_mul(block_bytes).min(part.length());

@@ -54,7 +54,7 @@ fn chunks(
     add(part, free, at..device_bytes)?;
     free.add(part.place(device_bytes)..part.span().end, part)?;
 
-    let missing = || part.refused(0, "a volume of Btrfs without a tree of extents");
+    let missing = || part.refused(0, "a Btrfs volume without an extent tree");
     let root = extents(trees, walk)?.ok_or_else(missing)?;
     let node_bytes = trees.superblock().node_bytes();
     for chunk in chunks.all() {

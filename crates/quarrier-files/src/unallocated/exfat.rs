@@ -50,7 +50,7 @@ pub(super) fn read(
 impl Volume<'_, '_> {
     /// The offset of a cluster.
     fn place(&self, cluster: u32) -> Result<u64> {
-        let cannot = || self.part.refused(self.layout.table_at, "an exFAT cluster that cannot be");
+        let cannot = || self.part.refused(self.layout.table_at, "an invalid exFAT cluster number");
         self.layout.place(cluster).ok_or_else(cannot)
     }
 

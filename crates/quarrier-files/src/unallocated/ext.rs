@@ -18,7 +18,7 @@ pub(super) fn read(
         return Ok(None);
     }
     let mut layout = layout(superblock).ok_or_else(|| {
-        part.refused(SUPERBLOCK_AT as u64, "a superblock of ext with impossible values")
+        part.refused(SUPERBLOCK_AT as u64, "an ext superblock with impossible values")
     })?;
     // Blocks past the end of a truncated image do not exist, so they are not free.
     layout.blocks = layout.blocks.min(part.length() / layout.block_bytes);
@@ -44,7 +44,7 @@ fn add_group(
     let mut descriptor = [0; 64];
     let known = descriptor.len().min(layout.descriptor_bytes as usize);
     let at = layout.descriptor_at(group);
-    part.read(at, &mut descriptor[..known], "a group of ext")?;
+    part.read(at, &mut descriptor[..known], "an ext group descriptor")?;
     let block = |low: usize| {
         let high = if known == 64 { u64::from(u32_at(&descriptor, low + 32)) } else { 0 };
         high << 32 | u64::from(u32_at(&descriptor, low))
@@ -66,7 +66,7 @@ fn add_group(
             allocate(layout, bitmap, start, blocks, first, count);
         }
     } else {
-        part.read(block(0).saturating_mul(layout.block_bytes), bitmap, "a bitmap of ext")?;
+        part.read(block(0).saturating_mul(layout.block_bytes), bitmap, "an ext block bitmap")?;
     }
     let cluster_bytes = layout.blocks_a_cluster * layout.block_bytes;
     let mut units = Units::new(part, free, start * layout.block_bytes, cluster_bytes, clusters);

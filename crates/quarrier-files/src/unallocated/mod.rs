@@ -175,7 +175,7 @@ fn inside(
 fn volume(part: &Part<'_>, free: &mut Free) -> Result<Option<&'static str>> {
     let boot = part.boot()?;
     if other::first(&boot) == Some("BitLocker") {
-        return Err(part.refused(0, "a volume that BitLocker has encrypted"));
+        return Err(part.refused(0, "a volume encrypted by BitLocker"));
     }
     for read in [apfs::read, xfs::read, ntfs::read, exfat::read, fat::read, ext::read] {
         if let Some(kind) = read(part, &boot, free)? {

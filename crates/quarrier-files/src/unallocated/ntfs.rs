@@ -16,15 +16,15 @@ pub(super) fn read(
     let (cluster_bytes, clusters) = (boot.cluster_bytes, boot.clusters);
     let at = boot.table_at.saturating_add(BITMAP_RECORD * boot.record_bytes);
     let mut record = vec![0; boot.record_bytes as usize];
-    part.read(at, &mut record, "the record of $Bitmap")?;
+    part.read(at, &mut record, "the $Bitmap record")?;
     let record = Record::mend(BITMAP_RECORD, at, &mut record)
-        .ok_or_else(|| part.refused(at, "a damaged record of $Bitmap"))?;
+        .ok_or_else(|| part.refused(at, "a damaged $Bitmap record"))?;
     // If the attribute starts in another record, the attribute list names that record.
     let data = record.attributes().into_iter().find(|one| one.kind == DATA && one.name.is_empty());
     let content = data
         .map(|data| data.form)
         .filter(|form| !matches!(form, Form::Runs { first: 1.., .. }))
-        .ok_or_else(|| part.refused(at, "a record of $Bitmap that does not say where it is"))?;
+        .ok_or_else(|| part.refused(at, "a $Bitmap record without its location"))?;
 
     let mut units = Units::new(part, free, 0, cluster_bytes, clusters);
     match content {

@@ -22,7 +22,7 @@ pub(super) fn read(
         part.read(start + layout.sector_bytes, &mut header, "the free blocks of a group")?;
         let level = be32(&header, 28);
         if !header.starts_with(HEADER) || !(1..=DEPTH_MAX).contains(&level) {
-            return Err(part.refused(start, "a group of XFS with impossible values"));
+            return Err(part.refused(start, "an XFS group with impossible values"));
         }
         let mut tree = Tree { part, layout: &layout, group, left: layout.group_blocks, free };
         tree.block(be32(&header, 16), level - 1)?;
@@ -45,11 +45,11 @@ impl Tree<'_, '_> {
     /// Reads a block of the tree on its level.
     fn block(&mut self, number: u32, level: u32) -> Result<()> {
         let place = self.layout.place_in(self.group, number.into());
-        let wrong = |at: u64| self.part.refused(at, "a damaged tree of free blocks");
+        let wrong = |at: u64| self.part.refused(at, "a damaged free-space tree");
         let at = place.ok_or_else(|| wrong(0))?;
         self.left = self.left.checked_sub(1).ok_or_else(|| wrong(at))?;
         let mut block = vec![0; self.layout.block_bytes as usize];
-        self.part.read(at, &mut block, "a tree of free blocks")?;
+        self.part.read(at, &mut block, "a free-space tree")?;
         let magic = if self.layout.is_new { TREE_NEW } else { TREE_OLD };
         let head = self.layout.tree_head_bytes();
         let count = usize::from(be16(&block, 6));

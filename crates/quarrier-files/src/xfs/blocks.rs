@@ -17,7 +17,7 @@ const LINK: &[u8; 4] = b"XSLM";
 /// The header of a block with a symbolic link target.
 const LINK_HEAD_BYTES: u64 = 56;
 const BEYOND: &str = "its blocks lie beyond the end of the volume";
-const DAMAGED: &str = "its tree of extents is damaged";
+const DAMAGED: &str = "its extent tree is damaged";
 
 /// The locations of an inode's bytes.
 pub(super) fn content(
@@ -47,12 +47,12 @@ pub(super) fn content(
         Form::Extents => {
             let count = usize::try_from(inode.extents).unwrap_or(usize::MAX);
             if count > inode.fork.len() / EXTENT_BYTES {
-                mapper.content.lost = Some("its list of extents is damaged");
+                mapper.content.lost = Some("its extent list is damaged");
             }
             mapper.list(&inode.fork, count, walk)?;
         }
         Form::Tree => mapper.root(&inode.fork, walk)?,
-        Form::Local | Form::Other => mapper.content.lost = Some("its form is not known"),
+        Form::Local | Form::Other => mapper.content.lost = Some("its format is unknown"),
     }
     mapper.skip_to(wanted);
     match inode.kind() {
@@ -238,7 +238,7 @@ impl Mapper<'_, '_> {
             return Ok(());
         };
         let mut block = vec![0; self.layout.block_bytes as usize];
-        self.part.read(at, &mut block, "where a file lies")?;
+        self.part.read(at, &mut block, "an extent tree")?;
         let (magic, head) = match self.layout.is_new {
             true => (TREE_NEW, TREE_HEAD_BYTES_NEW),
             false => (TREE_OLD, TREE_HEAD_BYTES_OLD),

@@ -12,7 +12,7 @@ const DEPTH_MAX: u32 = 9;
 const CHUNK: u64 = 64;
 /// In sparse chunks, a hole bit covers four inodes.
 const HOLE_INODES: u64 = 4;
-const WHAT: &str = "a damaged tree of inodes";
+const WHAT: &str = "a damaged inode tree";
 
 /// Passes the number of each free inode of a group to `see`, except holes of sparse chunks.
 pub(super) fn each<'w>(
@@ -56,7 +56,7 @@ impl Tree<'_, '_> {
         let at = self.layout.place_in(self.group, number.into()).ok_or_else(|| wrong(0))?;
         self.left = self.left.checked_sub(1).ok_or_else(|| wrong(at))?;
         let mut block = vec![0; self.layout.block_bytes as usize];
-        self.part.read(at, &mut block, "a tree of inodes")?;
+        self.part.read(at, &mut block, "an inode tree")?;
         let magic = if self.layout.is_new { TREE_NEW } else { TREE_OLD };
         let head = self.layout.tree_head_bytes();
         let count = usize::from(be16(&block, 6));

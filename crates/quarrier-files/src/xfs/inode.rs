@@ -75,10 +75,10 @@ impl<'v, 'p, 's> Inodes<'v, 'p, 's> {
     /// Reads an inode by its number.
     pub(super) fn read(&mut self, number: u64) -> Result<Inode> {
         let at = self.layout.inode_at(number);
-        let at = at.ok_or_else(|| self.part.refused(0, "an inode that cannot be"))?;
+        let at = at.ok_or_else(|| self.part.refused(0, "an invalid inode number"))?;
         let mut bytes = vec![0; self.layout.inode_bytes as usize];
         self.cache.read(at, &mut bytes, "an inode")?;
-        inode(number, &bytes).ok_or_else(|| self.part.refused(at, "a damaged inode of XFS"))
+        inode(number, &bytes).ok_or_else(|| self.part.refused(at, "a damaged XFS inode"))
     }
 }
 

@@ -45,7 +45,7 @@ pub(crate) fn layout(part: &Part<'_>, boot: &[u8; BOOT_BYTES]) -> Result<Option<
     if !boot.starts_with(MAGIC) {
         return Ok(None);
     }
-    let refused = || part.refused(0, "a superblock of XFS with impossible values");
+    let refused = || part.refused(0, "an XFS superblock with impossible values");
     let block_bytes = u64::from(be32(boot, 4));
     let (sector_bytes, inode_bytes) = (u64::from(be16(boot, 102)), u64::from(be16(boot, 104)));
     let (group_blocks, groups) = (u64::from(be32(boot, 84)), u64::from(be32(boot, 88)));

@@ -56,7 +56,7 @@ pub(crate) fn list(part: &Part<'_>, boot: &[u8; BOOT_BYTES], walk: &mut Walk<'_>
     };
     let root = lister.inodes.read(layout.root)?;
     if root.kind() != Kind::Folder {
-        return Err(part.refused(0, "a volume of XFS without a root directory"));
+        return Err(part.refused(0, "an XFS volume without a root directory"));
     }
     lister.emit("/".to_string(), root, walk)?;
     while let Some(folder) = lister.folders.pop() {
@@ -152,7 +152,7 @@ impl Lister<'_, '_, '_> {
 
     fn name(&mut self, folder: &Folder, name: &Name, walk: &mut Walk<'_>) -> Result<()> {
         let Some(path) = joined(&folder.path, &name_of_bytes(&name.name)) else {
-            walk.damaged(self.part, 0, "folders nested without end");
+            walk.damaged(self.part, 0, "folders nested too deeply");
             return Ok(());
         };
         if name.is_deleted {

@@ -189,7 +189,7 @@ fn volumes_that_are_not_read_say_why() {
     };
     let superblock = 64 << 10;
     assert!(change(superblock + 136, &[2]).contains("several devices"));
-    assert!(change(superblock + 189, &[0x40]).contains("does not read"));
+    assert!(change(superblock + 189, &[0x40]).contains("unsupported feature"));
     assert!(change(superblock + 148, &[1]).contains("impossible values"));
     // A tree with a cycle of nodes.
     let mut image = volume::btrfs();

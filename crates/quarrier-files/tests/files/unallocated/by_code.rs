@@ -224,7 +224,7 @@ fn what_holds_no_known_file_system_is_passed_over() {
     assert!(is_taken(&found, 10 * 512, 90 * 512) && is_taken(&found, 200 * 512, 600 * 512));
     assert!(is_free(&found, 800 * 512, 200 * 512));
     let line = found.notices().remove(2);
-    assert_eq!(line, "bytes 102400..153600 were not looked at: a partition with ReFS");
+    assert_eq!(line, "bytes 102400..153600 were skipped: a partition with ReFS");
 }
 
 #[test]
