@@ -193,11 +193,14 @@ impl<'a> Around<'a> {
         let mut around = self.clone();
         around.chain.push(image.name().to_string());
         if around.chain.iter().any(|name| name == file.name()) {
-            let reason = format!("changes {}, which changes this image again", file.name());
+            let reason = format!("is based on {}, which is based on this image again", file.name());
             return Err(refused(image, reason));
         }
         if around.chain.len() > CHAIN_MAX {
-            return Err(refused(image, format!("changes more than {CHAIN_MAX} others in a chain")));
+            return Err(refused(
+                image,
+                format!("is based on a chain of more than {CHAIN_MAX} images"),
+            ));
         }
         (around.open_disk)(file, &around)
     }

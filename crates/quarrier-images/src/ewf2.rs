@@ -104,8 +104,9 @@ pub(crate) fn open(
                 Some(Ok(file)) => next = Some(Arc::from(file)),
                 _ => {
                     let name = name.unwrap_or_default();
-                    missing =
-                        Some(format!("the segment {name} is missing: what it has cannot be read"));
+                    missing = Some(format!(
+                        "the segment {name} is missing: its part of the disk cannot be read"
+                    ));
                 }
             }
         }
@@ -131,7 +132,7 @@ pub(crate) fn open(
 fn header(file: &dyn Source, number: u32) -> Result<Packing> {
     let header = structure(file, 0, HEADER_BYTES, "the header")?;
     if !header.starts_with(b"EVF2\x0d\x0a\x81\x00") {
-        return Err(damaged(file, 0, "a segment does not begin as one"));
+        return Err(damaged(file, 0, "a segment has a wrong magic number"));
     }
     if u32_le(&header, 12) != number {
         let found = u32_le(&header, 12);
@@ -140,7 +141,7 @@ fn header(file: &dyn Source, number: u32) -> Result<Packing> {
     match u16_le(&header, 10) {
         0 | 1 => Ok(Packing::Zlib),
         2 => Ok(Packing::Bzip2),
-        other => Err(refused(file, format!("is packed in a way ({other}) that is not known"))),
+        other => Err(refused(file, format!("has an unknown compression ({other})"))),
     }
 }
 
@@ -160,7 +161,7 @@ fn sections(
             return Err(damaged(
                 file,
                 at,
-                "the checksum of a section is wrong, or the segment is cut off",
+                "the checksum of a section is wrong, or the segment is truncated",
             ));
         }
         let (kind, flags) = (u32_le(&descriptor, 0), u32_le(&descriptor, 4));
@@ -183,13 +184,13 @@ fn sections(
             before => at = before,
         }
     }
-    Err(damaged(file, at, "it has more sections than any image"))
+    Err(damaged(file, at, "it has too many sections"))
 }
 
 /// Reads a compressed UTF-16 text.
 fn text(file: &dyn Source, at: u64, bytes: u64, packing: Packing) -> Result<String> {
     if bytes > TEXT_BYTES_MAX {
-        return Err(damaged(file, at, "a text is longer than any"));
+        return Err(damaged(file, at, "a text is too long"));
     }
     let packed = structure(file, at, bytes, "a text")?;
     let unpacked =
@@ -294,11 +295,11 @@ impl Layout for Ewf2 {
             invalid(format!("chunk {key} (byte {at} of {}) is damaged: {why}", segment.file.name()))
         };
         if bytes > self.chunk_bytes + (self.chunk_bytes >> 3) + 1024 {
-            return Err(wrong(&format!("it is longer ({bytes} bytes) than any")));
+            return Err(wrong(&format!("it is too long ({bytes} bytes)")));
         }
         let mut packed = vec![0; bytes as usize];
         if read_full_at(&*segment.file, at, &mut packed)? < packed.len() {
-            return Err(wrong(&"the segment ends before"));
+            return Err(wrong(&"the segment is truncated"));
         }
         if flags & IS_PACKED == 0 {
             let data = match flags & HAS_CHECKSUM {

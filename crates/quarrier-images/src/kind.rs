@@ -128,24 +128,24 @@ impl Kind {
     pub(crate) fn refusal(self) -> &'static str {
         match self {
             Kind::Aff => {
-                "is an AFF image (version 1 to 3), which is not read; write it as raw with affconvert -r, and search that"
+                "is an AFF image (version 1 to 3), which is not supported; write it as raw with affconvert -r, and search that"
             }
             Kind::DmgEncrypted => {
                 "is an encrypted image of macOS; decrypt it with hdiutil convert and its password, and search that"
             }
             Kind::DmgSparse => {
-                "is a sparse image of macOS, which is not read; convert it with hdiutil convert -format UDRO, and search that"
+                "is a sparse image of macOS, which is not supported; convert it with hdiutil convert -format UDRO, and search that"
             }
             Kind::EwfLogical => {
                 "is a logical image (L01), which holds files and no disk; export the files from it"
             }
             Kind::Qed => {
-                "is a QED image, which is not read; convert it with qemu-img convert -O raw, and search that"
+                "is a QED image, which is not supported; convert it with qemu-img convert -O raw, and search that"
             }
             Kind::VmdkSesparse => {
-                "is a snapshot in VMware's format seSparse, which is not read; clone the disk with vmkfstools -i, and search that"
+                "is a snapshot in VMware's seSparse format, which is not supported; clone the disk with vmkfstools -i, and search that"
             }
-            _ => "is of a format that is not read; convert it to raw, and search that",
+            _ => "is in an unsupported format; convert it to raw, and search that",
         }
     }
 }
@@ -178,11 +178,11 @@ fn has_ending(name: &str) -> bool {
 
 /// Other compressed or encrypted formats, by magic number, with a remedy.
 const TAKEN_AS_THEY_ARE: [(usize, &[u8], &str, &str); 12] = [
-    (0, &[0x04, 0x22, 0x4D, 0x18], "is compressed by LZ4", "unpack it first with lz4 -d"),
-    (0, b"LZIP\x01", "is compressed by lzip", "unpack it first with lzip -d"),
-    (0, b"\x89LZO\0\r\n\x1A\n", "is compressed by lzop", "unpack it first with lzop -d"),
-    (0, &[0x1F, 0x9D], "is compressed by compress", "unpack it first with gzip -d"),
-    (0, &[0x5D, 0, 0], "is compressed by LZMA", "unpack it first with xz --format=lzma -d"),
+    (0, &[0x04, 0x22, 0x4D, 0x18], "is compressed by LZ4", "decompress it first with lz4 -d"),
+    (0, b"LZIP\x01", "is compressed by lzip", "decompress it first with lzip -d"),
+    (0, b"\x89LZO\0\r\n\x1A\n", "is compressed by lzop", "decompress it first with lzop -d"),
+    (0, &[0x1F, 0x9D], "is compressed by compress", "decompress it first with gzip -d"),
+    (0, &[0x5D, 0, 0], "is compressed by LZMA", "decompress it first with xz --format=lzma -d"),
     (0, b"MSWIM\0\0\0", "is a Windows image (WIM)", "extract its files first"),
     (0, b"IsZ!", "is a compressed ISO image (ISZ)", "unpack it first"),
     (0, b"partclone-image", "is an image of Partclone", "restore it first with partclone.restore"),
@@ -196,7 +196,7 @@ fn notice_of(head: &[u8]) -> Option<String> {
     let (.., what, hint) = TAKEN_AS_THEY_ARE.iter().find(|(at, magic, ..)| {
         head.get(*at..).is_some_and(|head| head.starts_with(magic)) && is_likely(magic, head)
     })?;
-    Some(format!("{what}, which is not read: its bytes are taken as they are; {hint}"))
+    Some(format!("{what}, which is not supported: it is read as raw data; {hint}"))
 }
 
 /// For short magic numbers: whether more of the header is plausible.

@@ -63,9 +63,10 @@ fn open_disk(file: Arc<dyn Source>, around: &Around<'_>) -> Result<Arc<dyn Sourc
     let Some(kind) = Kind::of(&*file, around.beside.is_far()) else { return Ok(file) };
     match open_as(kind, Arc::clone(&file), around)?.content {
         Content::Disk(disk) => Ok(disk),
-        Content::Stream(_) => {
-            Err(refused(&*file, "is packed so that it can only be read in order; unpack it first"))
-        }
+        Content::Stream(_) => Err(refused(
+            &*file,
+            "is compressed so that it can only be read sequentially; decompress it first",
+        )),
     }
 }
 
@@ -123,7 +124,7 @@ fn unpacked(kind: Kind, file: &Arc<dyn Source>, around: &Around<'_>) -> Result<I
     let mut around = around.clone();
     around.depth += 1;
     if around.depth > DEPTH_MAX {
-        let reason = format!("is packed more than {DEPTH_MAX} times; unpack it first");
+        let reason = format!("is compressed more than {DEPTH_MAX} times; decompress it first");
         return Err(refused(&**file, reason));
     }
     match packed::open(kind, file, &around)? {
@@ -142,7 +143,7 @@ fn unpacked(kind: Kind, file: &Arc<dyn Source>, around: &Around<'_>) -> Result<I
             let read = reader.by_ref().take(HEAD_BYTES).read_to_end(&mut head);
             read.map_err(|error| Error::io(file.name(), "unpack", error))?;
             if Kind::of(&Memory::new("", &head[..]), true).is_some() {
-                let reason = "holds an image, packed so that it can only be read in order; unpack it \
+                let reason = "contains an image, compressed so that it can only be read sequentially; decompress it \
                               first, and name what comes out";
                 return Err(refused(&**file, reason));
             }

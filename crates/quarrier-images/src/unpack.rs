@@ -127,7 +127,7 @@ impl Unpacker {
                 return is_whole(bytes, block);
             }
             if bytes > block.len() || (bytes == filled && decoder.total_in() as usize == used) {
-                return Err(invalid("it is longer than it must be, or its end is missing"));
+                return Err(invalid("it is too long, or its end is missing"));
             }
         }
     }
@@ -144,7 +144,7 @@ impl Unpacker {
     ) -> io::Result<()> {
         let bytes = snap::raw::decompress_len(packed).map_err(invalid_snappy)?;
         if bytes < block.len() || bytes > bytes_max {
-            return Err(invalid(format!("it has {bytes} bytes, and must have {}", block.len())));
+            return Err(invalid(format!("it has {bytes} bytes instead of {}", block.len())));
         }
         into(block, bytes, |block| {
             self.snappy.decompress(packed, block).map_err(invalid_snappy).map(|_| ())
@@ -172,7 +172,7 @@ impl Unpacker {
             }
             match lz4_flex::block::decompress_into(packed, block) {
                 Ok(bytes) if bytes >= wanted => Ok(()),
-                Ok(bytes) => Err(invalid(format!("it has {bytes} bytes, and must have {wanted}"))),
+                Ok(bytes) => Err(invalid(format!("it has {bytes} bytes instead of {wanted}"))),
                 Err(error) => Err(invalid(format!("it cannot be decompressed: {error}"))),
             }
         })
@@ -185,7 +185,7 @@ impl Unpacker {
     pub(crate) fn zstd(&mut self, packed: &[u8], block: &mut [u8]) -> io::Result<()> {
         // The frame ends somewhere in the last sector.
         let bytes = zstd::zstd_safe::find_frame_compressed_size(packed)
-            .map_err(|_| invalid("it is no frame of Zstandard"))?;
+            .map_err(|_| invalid("it is not a Zstandard frame"))?;
         let decoder = match &mut self.zstd {
             Some(decoder) => decoder,
             none => none.insert(zstd::bulk::Decompressor::new()?),
@@ -230,6 +230,6 @@ fn inflate(decoder: &mut Decompress, packed: &[u8], block: &mut [u8]) -> io::Res
 fn is_whole(bytes: usize, block: &[u8]) -> io::Result<()> {
     match bytes == block.len() {
         true => Ok(()),
-        false => Err(invalid(format!("it has {bytes} bytes, and must have {}", block.len()))),
+        false => Err(invalid(format!("it has {bytes} bytes instead of {}", block.len()))),
     }
 }

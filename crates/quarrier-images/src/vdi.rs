@@ -38,17 +38,14 @@ pub(crate) fn open(file: &Arc<dyn Source>, around: &Around<'_>) -> Result<Disk<V
     let header = structure(&**file, 0, HEADER_BYTES, "the header")?;
     let version = u32_le(&header, 0x44);
     if version >> 16 != 1 {
-        let reason = format!("is a VDI image of version {:#x}, and only 1 is read", version);
+        let reason = format!("is a VDI image of version {:#x}, and only 1 is supported", version);
         return Err(refused(&**file, reason));
     }
     let (kind, length) = (u32_le(&header, 0x4C), u64_le(&header, 0x170));
     let (block_bytes, extra_bytes) = (u32_le(&header, 0x178), u32_le(&header, 0x17C));
     let blocks = u64::from(u32_le(&header, 0x180));
     if !(1..=DIFFERENCING).contains(&kind) || extra_bytes != 0 {
-        return Err(refused(
-            &**file,
-            "is a VDI image of a kind that is not read; convert it to raw",
-        ));
+        return Err(refused(&**file, "is a VDI image of an unsupported type; convert it to raw"));
     }
     let is_block = block_bytes.is_power_of_two() && (512..=BLOCK_BYTES_MAX).contains(&block_bytes);
     let block_bytes = u64::from(block_bytes);
@@ -89,7 +86,7 @@ fn parent(file: &Arc<dyn Source>, id: &[u8], around: &Around<'_>) -> Result<Arc<
         }
     }
     let reason = format!(
-        "changes the disk {}, and no VDI image beside it has this identity; put it there",
+        "is based on the disk {}, and no VDI image beside it has this identity; put it there",
         guid(id)
     );
     Err(refused(&**file, reason))

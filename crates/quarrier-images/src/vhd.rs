@@ -54,7 +54,7 @@ impl Footer {
                 return Ok(Footer { length, kind, header_at, id });
             }
         }
-        Err(damaged(file, last, "the footer is not there, or its checksum is wrong"))
+        Err(damaged(file, last, "the footer is missing, or its checksum is wrong"))
     }
 }
 
@@ -68,7 +68,11 @@ fn is_sealed(bytes: &[u8], at: usize) -> bool {
 pub(crate) fn open(file: &Arc<dyn Source>, around: &Around<'_>) -> Result<Disk<Vhd>> {
     let footer = Footer::read(&**file)?;
     if footer.length > i64::MAX as u64 {
-        return Err(damaged(&**file, 48, format!("a disk of {} bytes cannot be", footer.length)));
+        return Err(damaged(
+            &**file,
+            48,
+            format!("the disk has an impossible size of {} bytes", footer.length),
+        ));
     }
     let files = vec![Arc::clone(file)];
     match footer.kind {
@@ -96,9 +100,7 @@ pub(crate) fn open(file: &Arc<dyn Source>, around: &Around<'_>) -> Result<Disk<V
             let layout = Vhd::Blocks(Box::new(blocks));
             Ok(Disk::stored(file.name(), footer.length, layout, files).over(parent))
         }
-        other => {
-            Err(refused(&**file, format!("is a VHD image of a kind ({other}) that is not known")))
-        }
+        other => Err(refused(&**file, format!("is a VHD image of an unknown type ({other})"))),
     }
 }
 
@@ -163,7 +165,7 @@ impl Header {
                         return around.disk(&**file, parent);
                     }
                     let reason = format!(
-                        "changes the disk {}, and {} is another; put the right one beside it",
+                        "is based on the disk {}, and {} is another one; put the right one beside it",
                         guid(&self.parent_id),
                         parent.name()
                     );
@@ -174,7 +176,8 @@ impl Header {
                 }
             }
         }
-        Err(first.unwrap_or_else(|| refused(&**file, "changes another disk, and does not name it")))
+        Err(first
+            .unwrap_or_else(|| refused(&**file, "is based on another disk, and does not name it")))
     }
 }
 

@@ -356,7 +356,7 @@ fn what_wraps_or_locks_a_disk_is_opened_or_named_whatever_it_is_called() {
     for (head, word) in NOTICED {
         put(head);
         let ran = lab.search(["needle", "d.bin"]);
-        ran.says(0, &["d.bin", word, "taken as they are"]);
+        ran.says(0, &["d.bin", word, "read as raw data"]);
         assert_eq!(ran.lines().len(), 1);
     }
     // So is what an image wraps.

@@ -71,18 +71,18 @@ impl Member {
     pub(super) fn whole(&self, file: &dyn Source, bytes_max: u64) -> io::Result<Vec<u8>> {
         let bytes = self.bytes.max(self.unpacked_bytes);
         if bytes > bytes_max {
-            return Err(invalid(format!("it has {bytes} bytes, more than any")));
+            return Err(invalid(format!("it has {bytes} bytes, more than the maximum")));
         }
         if !self.is_stored() && (self.method != DEFLATED || self.is_encrypted) {
             return Err(invalid(format!(
-                "it is encrypted, or compressed in a way ({}) that is not read",
+                "it is encrypted, or compressed with an unsupported method ({})",
                 self.method
             )));
         }
         let at = self.data_at(file)?;
         let mut packed = room(file.length().saturating_sub(at).min(self.bytes) as usize)?;
         if read_full_at(file, at, &mut packed)? as u64 != self.bytes {
-            return Err(invalid("the file ends before its end"));
+            return Err(invalid("the file is truncated"));
         }
         if self.is_stored() {
             return Ok(packed);
@@ -112,13 +112,13 @@ impl Container {
         let (end, comment) = End::read(file)?;
         let length = file.length();
         if end.bytes > DIRECTORY_BYTES_MAX {
-            let reason = format!("its directory of {} bytes is larger than any", end.bytes);
+            let reason = format!("its directory of {} bytes is too large", end.bytes);
             return Err(damaged(file, end.at.min(length), reason));
         }
         let directory = structure(file, end.at, end.bytes, "the directory of the ZIP file")?;
         let entries = entries(&directory, end.count);
         let mut entries = entries
-            .ok_or_else(|| damaged(file, end.at, "the directory of the ZIP file is cut off"))?;
+            .ok_or_else(|| damaged(file, end.at, "the directory of the ZIP file is truncated"))?;
         entries.sort_by(|&one, &other| {
             decoded(name(&directory, one)).cmp(decoded(name(&directory, other)))
         });

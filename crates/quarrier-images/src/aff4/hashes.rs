@@ -158,7 +158,7 @@ fn of_thing(file: &dyn Source, thing: &Thing) -> Result<Vec<(&'static str, Strin
             _ => continue,
         };
         if text.len() != digits || !text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
-            return Err(damaged(file, 0, format!("a stored {name} is none")));
+            return Err(damaged(file, 0, format!("a stored {name} is invalid")));
         }
         hashes.push((name, text.to_ascii_lowercase()));
     }

@@ -230,7 +230,7 @@ impl Pieces<'_> {
             None => {}
         }
         if self.pieces.len() == PIECES_MAX {
-            return Err("has more pieces than are held; export the image as raw or E01");
+            return Err("has too many pieces; export the image as raw or E01");
         }
         self.pieces.push(piece);
         Ok(())

@@ -111,8 +111,7 @@ fn parts(file: &Arc<dyn Source>, around: Option<&Around<'_>>, stop: &AtomicBool)
         Some(size) => size.filter(|&size| size <= i64::MAX as u64),
         None => Some(map.end()),
     };
-    let length =
-        length.ok_or_else(|| damaged(&**file, 0, "it says that its disk is as large as none"))?;
+    let length = length.ok_or_else(|| damaged(&**file, 0, "the size of its disk is impossible"))?;
     let unknown_bytes = map.unknown_bytes(length);
     let Targets { files, streams, chunk_bytes, is_packed, .. } = targets;
     let sector_bytes = map.alignment(length, chunk_bytes).max(512);
@@ -132,7 +131,7 @@ fn image(file: &dyn Source, graph: &Graph) -> Result<(String, String)> {
         return Err(refused(file, reason));
     }
     if graph.is_before_standard() {
-        let reason = "is an AFF4 image of a version before the standard, which is not read; export it \
+        let reason = "is an AFF4 image of a version before the standard, which is not supported; export it \
                       as raw or E01, and search that";
         return Err(refused(file, reason));
     }
@@ -263,13 +262,12 @@ impl<'i> Targets<'i> {
             return Ok(Arc::new(stream));
         }
         if is("Map") {
-            let reason =
-                "is a map of parts of another image, which is not read; export it as raw or E01";
+            let reason = "is a map of parts of another image, which is not supported; export it as raw or E01";
             return Err(refused(&*file, reason));
         }
         let Some(member) = self.container.find(urn).filter(|member| member.is_stored()) else {
             let reason = format!(
-                "needs {}, which is not in the file, or of a kind that is not read; export it as raw \
+                "needs {}, which is not in the file or of an unsupported type; export it as raw \
                  or E01, and search that",
                 shown(urn)
             );

@@ -150,14 +150,14 @@ pub(super) fn open(
         return wrong("lacks its size or that of its chunks, or has impossible values");
     };
     let Some(packing) = Packing::of(thing.iri("compressionMethod")) else {
-        return wrong("is compressed in a way that is not known; export the image as raw or E01");
+        return wrong("has an unknown compression; export the image as raw or E01");
     };
     if segments.is_empty() && length > 0 {
         return wrong("has no segments in the file; copy the image again from where it came");
     }
     if segments.iter().any(|segment| !segment.data.member.is_stored()) {
         return wrong(
-            "is encrypted, or compressed once more by ZIP, which is not read; export it as raw or E01",
+            "is encrypted, or also compressed by ZIP, which is not supported; export it as raw or E01",
         );
     }
     let layout = Stream {
@@ -309,11 +309,11 @@ impl Layout for Stream {
         };
         // No supported compression grows data by a sixth.
         if bytes > self.chunk_bytes + self.chunk_bytes / 6 + 1024 {
-            return Err(wrong(&format!("it is longer ({bytes} bytes) than any")));
+            return Err(wrong(&format!("it is too long ({bytes} bytes)")));
         }
         let mut packed = room(bytes as usize)?;
         if read_full_at(&**file, at, &mut packed)? < packed.len() {
-            return Err(wrong(&"the file ends before"));
+            return Err(wrong(&"the file is truncated"));
         }
         self.unpack_into(&packed, block).map_err(|error| wrong(&error))
     }

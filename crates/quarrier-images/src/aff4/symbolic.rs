@@ -69,7 +69,7 @@ pub(super) struct Unreadable;
 
 impl Source for Unreadable {
     fn name(&self) -> &str {
-        "bytes that the drive did not give"
+        "bytes that the drive could not read"
     }
 
     fn length(&self) -> u64 {

@@ -146,7 +146,7 @@ impl<'r> Reader<'r, '_> {
                 let is_number = |c: char| c.is_ascii_alphanumeric() || matches!(c, '+' | '-');
                 let text = self.taken(|rest| end_of(rest, is_number));
                 match text {
-                    "" => Err("a statement ends where a value must stand".to_string()),
+                    "" => Err("a statement ends where a value is expected".to_string()),
                     text => Ok(Term::Literal { text: text.to_string(), kind: String::new() }),
                 }
             }

@@ -62,7 +62,7 @@ pub(crate) trait Layout: Send + Sync {
     /// If it cannot be read, or its bytes are invalid.
     fn unpack(&self, key: u64, block: &mut [u8]) -> io::Result<()> {
         let _ = (key, block);
-        Err(invalid("nothing is packed in this format"))
+        Err(invalid("this format has no compressed blocks"))
     }
 }
 
@@ -154,7 +154,7 @@ impl<L: Layout> Disk<L> {
             Place::Parent => (self.parent.as_ref(), offset),
             Place::Stored { file, at } => (self.files.get(file), at),
         };
-        let Some(file) = file else { return Err(invalid("it lies in a file that is not there")) };
+        let Some(file) = file else { return Err(invalid("it is in a file that is missing")) };
         match file.read_at(at, buffer)? {
             0 => Err(invalid(format!("{} ends before byte {at}", file.name()))),
             read => Ok(read),
@@ -178,7 +178,7 @@ impl<L: Layout> Disk<L> {
         })?;
         match block.get(from..from + buffer.len()) {
             Some(bytes) => buffer.copy_from_slice(bytes),
-            None => return Err(invalid("a block is shorter than it must be")),
+            None => return Err(invalid("a block is too short")),
         }
         Ok(())
     }

@@ -9,7 +9,7 @@ use crate::fault::invalid;
 /// # Errors
 /// If the data is damaged or has another length.
 pub(super) fn unpack(mut packed: &[u8], block: &mut [u8]) -> io::Result<()> {
-    let short = || invalid("it ends before its end");
+    let short = || invalid("it is truncated");
     let mut filled = 0;
     while filled < block.len() {
         let (&first, rest) = packed.split_first().ok_or_else(short)?;
@@ -18,7 +18,7 @@ pub(super) fn unpack(mut packed: &[u8], block: &mut [u8]) -> io::Result<()> {
                 let length = usize::from(first & 0x7F) + 1;
                 let bytes = rest.get(..length).ok_or_else(short)?;
                 let out = block.get_mut(filled..filled + length);
-                out.ok_or_else(|| invalid("it is longer than it must be"))?.copy_from_slice(bytes);
+                out.ok_or_else(|| invalid("it is too long"))?.copy_from_slice(bytes);
                 filled += length;
                 packed = &rest[length..];
                 continue;

@@ -69,7 +69,7 @@ pub(crate) fn open(file: &Arc<dyn Source>) -> Result<Disk<Dmg>> {
     let trailer = structure(&**file, at, TRAILER_BYTES, "the trailer")?;
     if u32_be(&trailer, 60) > 1 {
         let reason =
-            "is one of several segments, which are not read; join them with hdiutil convert";
+            "is one of several segments, which are not supported; join them with hdiutil convert";
         return Err(refused(&**file, reason));
     }
     let (data_at, list_at, list_bytes) =
@@ -88,7 +88,7 @@ pub(crate) fn open(file: &Arc<dyn Source>) -> Result<Disk<Dmg>> {
     chunks.sort_by_key(|chunk: &Chunk| chunk.start);
     let overlap = chunks.windows(2).any(|two| two[0].start + two[0].bytes > two[1].start);
     if chunks.is_empty() || overlap {
-        return Err(damaged(&**file, list_at, "its tables name no chunks, or some that overlap"));
+        return Err(damaged(&**file, list_at, "its tables list no chunks, or overlapping ones"));
     }
     let is_packed = |chunk: &&Chunk| !matches!(chunk.packing, Packing::Zeros | Packing::Stored);
     let longest = chunks.iter().filter(is_packed).map(|chunk| chunk.bytes).max();
@@ -103,7 +103,7 @@ pub(crate) fn open(file: &Arc<dyn Source>) -> Result<Disk<Dmg>> {
 /// Adds the chunks of a table.
 fn add(file: &dyn Source, table: &[u8], data_at: u64, chunks: &mut Vec<Chunk>) -> Result<()> {
     if !table.starts_with(b"mish") || table.len() < TABLE_HEADER_BYTES {
-        return Err(damaged(file, data_at, "a table of chunks does not begin as one"));
+        return Err(damaged(file, data_at, "a table of chunks has a wrong magic number"));
     }
     let (first, data_from) = (u64_be(table, 8), u64_be(table, 24));
     let count = u32_be(table, 200) as usize;
@@ -119,7 +119,7 @@ fn add(file: &dyn Source, table: &[u8], data_at: u64, chunks: &mut Vec<Chunk>) -
             0x7FFF_FFFE => continue,
             0xFFFF_FFFF => break,
             other => {
-                let reason = format!("has chunks packed in a way ({other:#x}) that is not known");
+                let reason = format!("has chunks with an unknown compression ({other:#x})");
                 return Err(refused(file, reason));
             }
         };
@@ -128,13 +128,13 @@ fn add(file: &dyn Source, table: &[u8], data_at: u64, chunks: &mut Vec<Chunk>) -
         let at = data_at.checked_add(data_from).and_then(|at| at.checked_add(u64_be(entry, 24)));
         let packed_bytes = u64_be(entry, 32);
         let (Some(start), Some(bytes), Some(at)) = (start, bytes, at) else {
-            return Err(damaged(file, data_at, "a chunk lies where it cannot be"));
+            return Err(damaged(file, data_at, "a chunk is at an impossible offset"));
         };
         let is_stored = matches!(packing, Packing::Zeros | Packing::Stored);
         let is_right = start.checked_add(bytes).is_some_and(|end| end <= i64::MAX as u64)
             && (is_stored || bytes <= CHUNK_BYTES_MAX && packed_bytes <= 2 * bytes + 4096);
         if !is_right || chunks.len() == CHUNKS_MAX {
-            return Err(damaged(file, at, "a chunk, or their number, is larger than any"));
+            return Err(damaged(file, at, "a chunk is too large, or there are too many"));
         }
         if bytes > 0 {
             chunks.push(Chunk { start, bytes, at, packed_bytes, packing });
@@ -179,7 +179,7 @@ impl Layout for Dmg {
                 let mut reader = XzReader::new_mem_limit(&packed[..], false, MEMORY_KIB_MAX);
                 reader.read_exact(block).and_then(|()| match reader.read(&mut [0])? {
                     0 => Ok(()),
-                    _ => Err(invalid("it is longer than it must be")),
+                    _ => Err(invalid("it is too long")),
                 })
             }
             _ => unpacker.zlib(&packed, block),

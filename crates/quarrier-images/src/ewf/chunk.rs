@@ -45,7 +45,7 @@ impl Scratch {
         };
         match wanted {
             Some(wanted) if wanted > chunk.len() => {
-                Err(invalid(format!("it has {} bytes, and must have {wanted}", chunk.len())))
+                Err(invalid(format!("it has {} bytes instead of {wanted}", chunk.len())))
             }
             // Some writers pad the last chunk to full length.
             Some(wanted) => Ok(&chunk[..wanted]),

@@ -29,9 +29,9 @@ pub(crate) fn segment_number(bytes: &[u8; FILE_HEADER_BYTES]) -> Result<u16, &'s
             Err("is a logical image (L01), which holds files and no disk; export the files from it")
         }
         b"EVF2\x0d\x0a\x81\x00" | b"LEF2\x0d\x0a\x81\x00" => Err(
-            "is an image of the second format (Ex01), which is not read; export it as raw or E01",
+            "is an image of the second format (Ex01), which is not supported; export it as raw or E01",
         ),
-        _ => Err("does not begin as an EWF image; if it is raw, name it otherwise (not .E01)"),
+        _ => Err("does not begin as an EWF image; if it is raw, rename it (not .E01)"),
     }
 }
 

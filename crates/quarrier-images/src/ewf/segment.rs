@@ -64,7 +64,7 @@ pub(crate) fn map(parts: &Parts) -> Result<Map> {
         }
     }
     let Some(volume) = walk.volume else {
-        let reason = "has no volume section, so nobody knows how long its media is";
+        let reason = "has no volume section, so the length of its media is unknown";
         return Err(Error::NotAnImage { source_name: parts.name(0), reason: reason.to_string() });
     };
     let Walk { tables, hashes, hash_damage, .. } = walk;
@@ -184,7 +184,7 @@ impl Walk {
         }
         self.has_bad_table = false;
         if self.tables.len() == TABLES_MAX {
-            return Err(table::invalid("there are more tables than any image has"));
+            return Err(table::invalid("there are too many tables"));
         }
         if table.count > 0 {
             self.tables.push(table);

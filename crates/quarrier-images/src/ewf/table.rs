@@ -113,7 +113,7 @@ impl Table {
         let at = |entry: u32| self.base.checked_add(u64::from(entry & !COMPRESSED));
         let end = if is_last { Some(self.data_end) } else { at(next) };
         let (Some(offset), Some(end)) = (at(entry), end) else {
-            return Err(invalid("its place is beyond any file"));
+            return Err(invalid("its offset is impossible"));
         };
         if offset >= end {
             return Err(invalid("it ends where it begins, or before"));

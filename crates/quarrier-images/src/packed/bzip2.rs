@@ -81,12 +81,12 @@ pub(super) fn open(file: &Arc<dyn Source>, around: &Around<'_>) -> Result<Packed
     }
     let has_end = marks.last().is_some_and(|mark| !mark.is_block);
     if damage.is_none() && !has_end {
-        damage = Some((file.length(), "it ends inside the packed data".to_string()));
+        damage = Some((file.length(), "it ends inside the compressed data".to_string()));
     }
     let damage = match damage {
         Some((at, error)) if end == 0 => return Err(damaged(&**file, at, error)),
         damage => damage.map(|(at, error)| format!(
-            "damaged at byte {at} of the file: {error}; nothing behind byte {end} could be unpacked"
+            "damaged at byte {at} of the file: {error}; nothing after byte {end} could be decompressed"
         )),
     };
     if let Some(keeper) = keeper.filter(|_| damage.is_none()) {
@@ -156,7 +156,7 @@ fn marks(file: &dyn Source, around: &Around<'_>) -> Result<Vec<Mark>> {
                 }
             }
             if marks.len() > BLOCKS_MAX {
-                return Err(damaged(file, at, "it has more blocks than are read"));
+                return Err(damaged(file, at, "it has too many blocks"));
             }
         }
         at += read as u64;
@@ -202,7 +202,7 @@ fn lengths(
 /// Decompresses a block into `out`, which is resized to its length.
 fn unpack(file: &dyn Source, block: Block, out: &mut Vec<u8>) -> io::Result<()> {
     if block.to - block.from > BLOCK_BITS_MAX {
-        return Err(invalid("a block is longer than any"));
+        return Err(invalid("a block is too long"));
     }
     let stream = stream(file, block)?;
     let mut decoder = Decompress::new(false);
@@ -215,7 +215,7 @@ fn unpack(file: &dyn Source, block: Block, out: &mut Vec<u8>) -> io::Result<()> 
         match status.map_err(|error| invalid(format!("a block is damaged: {error}")))? {
             Status::StreamEnd => return Ok(()),
             _ if out.len() > UNPACKED_BYTES_MAX => {
-                return Err(invalid("a block is longer than any"));
+                return Err(invalid("a block is too long"));
             }
             _ if out.len() == out.capacity() => out.reserve(out.len().max(1 << 20)),
             _ if out.len() == before && decoder.total_in() as usize == used => {

@@ -70,7 +70,7 @@ fn blocks(file: &dyn Source) -> Result<Vec<Block>> {
     let total = blocks.iter().try_fold(0u64, |sum, block| sum.checked_add(block.unpacked_bytes));
     match total {
         Some(total) if total < i64::MAX as u64 => Ok(blocks),
-        _ => Err(damaged(file, 0, "its blocks are too long together")),
+        _ => Err(damaged(file, 0, "the total length of its blocks is too large")),
     }
 }
 
@@ -86,8 +86,8 @@ fn stream(file: &dyn Source, end: u64, blocks: &mut Vec<Block>) -> Result<u64> {
     }
     let index_bytes = (u64::from(u32_le(&footer, 4)) + 1) * 4;
     let index_at = footer_at.checked_sub(index_bytes).filter(|_| index_bytes <= INDEX_BYTES_MAX);
-    let index_at =
-        index_at.ok_or_else(|| wrong(footer_at, "the index of a stream cannot be as long"))?;
+    let index_at = index_at
+        .ok_or_else(|| wrong(footer_at, "the index of a stream has an impossible length"))?;
     let index = structure(file, index_at, index_bytes, "the index of a stream")?;
     let (list, sum) = index.split_at(index.len() - 4);
     if index[0] != 0 || crc32(list) != u32_le(sum, 0) {
@@ -104,7 +104,7 @@ fn stream(file: &dyn Source, end: u64, blocks: &mut Vec<Block>) -> Result<u64> {
             return Err(wrong(index_at, "the index of a stream is damaged"));
         };
         if blocks.len() + found.len() == BLOCKS_MAX {
-            return Err(wrong(index_at, "it has more blocks than are read"));
+            return Err(wrong(index_at, "it has too many blocks"));
         }
         found.push(Block { at, bytes, unpacked_bytes, flags });
         let next = bytes.checked_next_multiple_of(4).and_then(|bytes| at.checked_add(bytes));
@@ -177,7 +177,9 @@ impl Unpack for Blocks {
         // The decoder verifies the checksum only on the read at the end.
         match reader.read(&mut [0]).map_err(wrong)? {
             0 => Ok(()),
-            _ => Err(invalid(format!("the block at byte {at} of the file is longer than it says"))),
+            _ => Err(invalid(format!(
+                "the block at byte {at} of the file is longer than its index states"
+            ))),
         }
     }
 }

@@ -78,7 +78,7 @@ fn frames(file: &dyn Source, around: &Around<'_>) -> Result<Option<Vec<Frame>>> 
                 at + frame.bytes
             }
             NextFrame::Frame(_) => {
-                return Err(damaged(file, at, "it has more frames than are read"));
+                return Err(damaged(file, at, "it has too many frames"));
             }
         };
     }
@@ -101,7 +101,7 @@ fn frame(file: &dyn Source, at: u64) -> io::Result<NextFrame> {
         return Ok(NextFrame::Skipped(8 + u64::from(u32_le(&head, 4))));
     }
     if read < 6 || magic != MAGIC {
-        return Err(invalid("no frame of Zstandard begins there"));
+        return Err(invalid("no Zstandard frame begins there"));
     }
     let flags = head[4];
     let is_single = flags & 0x20 != 0;
@@ -115,7 +115,7 @@ fn frame(file: &dyn Source, at: u64) -> io::Result<NextFrame> {
         _ => (8, Some(u64_le(&head, size_at))),
     };
     if dictionary_bytes > 0 {
-        return Err(invalid("it was packed with a dictionary, which is not in it"));
+        return Err(invalid("it was compressed with a dictionary, which it does not contain"));
     }
     if size.is_some_and(|size| size > SPAN_BYTES_MAX) {
         return Ok(NextFrame::TooLong);
@@ -129,7 +129,7 @@ fn frame(file: &dyn Source, at: u64) -> io::Result<NextFrame> {
         let header = u32_le(&header, 0);
         let bytes = match header >> 1 & 3 {
             1 => 1,
-            3 => return Err(invalid("a block is of a kind that is not known")),
+            3 => return Err(invalid("a block has an unknown type")),
             _ => header >> 3,
         };
         next += 3 + u64::from(bytes);

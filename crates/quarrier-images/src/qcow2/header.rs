@@ -50,7 +50,7 @@ impl Header {
             return Err(refused(
                 file,
                 format!(
-                    "is a QCOW image of version {version}, and only 2 and 3 are read; convert it \
+                    "is a QCOW image of version {version}, and only 2 and 3 are supported; convert it \
                      with qemu-img convert -O raw"
                 ),
             ));
@@ -61,7 +61,7 @@ impl Header {
         };
         let least = if version == 2 { HEADER_BYTES_MIN } else { 104 };
         if !(least..=HEADER_BYTES_MAX).contains(&bytes) {
-            return Err(damaged(file, 100, "the header has a length that cannot be"));
+            return Err(damaged(file, 100, "the header has an impossible length"));
         }
         let header = structure(file, 0, bytes, "the header")?;
         let features = if version == 2 { 0 } else { u64_be(&header, 72) };
@@ -76,8 +76,7 @@ impl Header {
                 0 => Compression::Deflate,
                 1 => Compression::Zstd,
                 other => {
-                    let reason =
-                        format!("its clusters are packed in a way ({other}) that is not known");
+                    let reason = format!("its clusters have an unknown compression ({other})");
                     return Err(refused(file, reason));
                 }
             },
@@ -107,31 +106,31 @@ impl Header {
         let known = IS_DIRTY | IS_CORRUPT | HAS_COMPRESSION | HAS_SUBCLUSTERS;
         if features & !known != 0 {
             let reason = format!(
-                "has features ({:#x}) that are not known; convert it with qemu-img convert -O raw",
+                "has unknown features ({:#x}); convert it with qemu-img convert -O raw",
                 features & !known
             );
             return Err(refused(file, reason));
         }
         let least = if self.has_subclusters { 14 } else { 9 };
         if !(least..=21).contains(&self.cluster_bits) {
-            let reason = format!("has clusters of 2^{} bytes, which cannot be", self.cluster_bits);
+            let reason = format!("has an impossible cluster size of 2^{} bytes", self.cluster_bits);
             return Err(damaged(file, 20, reason));
         }
         if self.length > i64::MAX as u64 {
-            return Err(damaged(file, 24, format!("a disk of {} bytes cannot be", self.length)));
+            return Err(damaged(
+                file,
+                24,
+                format!("the disk has an impossible size of {} bytes", self.length),
+            ));
         }
         let bytes = self.l1_entries * 8;
         let needed = self.length.div_ceil(self.covered_by_table());
         if bytes > L1_BYTES_MAX || needed > self.l1_entries || !self.l1_at.is_multiple_of(8) {
-            return Err(damaged(file, 36, "the first table is of a size that cannot be"));
+            return Err(damaged(file, 36, "the L1 table has an impossible size"));
         }
         let end = self.l1_at.checked_add(bytes).filter(|&end| end <= file.length());
         if end.is_none() {
-            return Err(damaged(
-                file,
-                self.l1_at,
-                "the first table lies beyond the end of the file",
-            ));
+            return Err(damaged(file, self.l1_at, "the L1 table lies beyond the end of the file"));
         }
         Ok(())
     }

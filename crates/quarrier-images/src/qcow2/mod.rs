@@ -37,7 +37,7 @@ pub(crate) fn open(file: &Arc<dyn Source>, around: &Around<'_>) -> Result<Disk<Q
         Some(backing) if backing.name.contains(':') => {
             let name = crate::around::shown(&backing.name);
             let reason = format!(
-                "changes '{name}', which is not a file; write the whole disk with \
+                "is based on '{name}', which is not a file; write the whole disk with \
                  qemu-img convert -O raw, and search that"
             );
             return Err(refused(&**file, reason));
@@ -195,7 +195,7 @@ impl Layout for Qcow2 {
     fn run(&self, offset: u64) -> io::Result<Run> {
         let (bytes, table) = self.without_table(offset)?;
         match bytes {
-            0 if table == 0 => Err(invalid("the first table is shorter than the disk")),
+            0 if table == 0 => Err(invalid("the L1 table is shorter than the disk")),
             0 => self.in_table(offset, table),
             bytes => Ok(Run { bytes, place: Place::Parent }),
         }

@@ -51,11 +51,10 @@ pub(super) fn replayed(
 ) -> Result<Replayed> {
     let is_log = log_bytes.is_multiple_of(MIB) && log_at.is_multiple_of(MIB) && log_bytes > 0;
     if !is_log {
-        return Err(damaged(&**file, log_at, "the log lies where it cannot be"));
+        return Err(damaged(&**file, log_at, "the log is at an impossible offset"));
     }
     if log_bytes > LOG_BYTES_MAX {
-        let reason =
-            format!("has a log of {log_bytes} bytes to be replayed, which is more than is read");
+        let reason = format!("has a log of {log_bytes} bytes to be replayed, which is too long");
         return Err(refused(&**file, reason));
     }
     let log = structure(&**file, log_at, log_bytes, "the log")?;
@@ -63,7 +62,7 @@ pub(super) fn replayed(
         .filter_map(|number| entry(&log, number * SECTOR, &log_id))
         .collect();
     let Some(active) = active(&entries, log_bytes) else {
-        let reason = "the log is to be replayed, and has no entries that are whole";
+        let reason = "the log is to be replayed, and has no complete entries";
         return Err(damaged(&**file, log_at, reason));
     };
     let mut replayed =
@@ -153,7 +152,8 @@ impl Replayed {
             match &descriptor[..4] {
                 b"zero" => self.zero(at, u64_le(descriptor, 8))?,
                 b"desc" => {
-                    let sector = data.next().ok_or("the log has less data than it says")?;
+                    let sector =
+                        data.next().ok_or("the log has less data than its descriptors state")?;
                     let (high, low) = (u32_le(sector, 4), u32_le(sector, 4092));
                     let sequence = u64::from(high) << 32 | u64::from(low);
                     if !sector.starts_with(b"data") || sequence != entry.sequence {
@@ -165,7 +165,7 @@ impl Replayed {
                     changed[4092..].copy_from_slice(&descriptor[4..8]);
                     self.sectors.insert(at / SECTOR, Some(changed));
                 }
-                _ => return Err("the log has a descriptor that is not known"),
+                _ => return Err("the log has an unknown descriptor"),
             }
         }
         Ok(())
@@ -177,7 +177,7 @@ impl Replayed {
         }
         let sectors = bytes / SECTOR;
         if sectors > (ZERO_RANGES_MAX - self.sectors.len().min(ZERO_RANGES_MAX)) as u64 {
-            return Err("the log zeroes more than any table has");
+            return Err("the log zeroes too much");
         }
         self.sectors.extend((at / SECTOR..at / SECTOR + sectors).map(|sector| (sector, None)));
         Ok(())

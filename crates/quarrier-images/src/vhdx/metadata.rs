@@ -46,9 +46,9 @@ pub(super) struct Metadata {
 
 impl Metadata {
     pub(super) fn read(file: &dyn Source, at: u64, bytes: u64) -> Result<Metadata> {
-        let table = structure(file, at, TABLE_BYTES.min(bytes), "the table of metadata")?;
+        let table = structure(file, at, TABLE_BYTES.min(bytes), "the metadata table")?;
         if !table.starts_with(b"metadata") || table.len() < 64 {
-            return Err(damaged(file, at, "the table of metadata is not there"));
+            return Err(damaged(file, at, "the metadata table is missing"));
         }
         let (mut parameters, mut length, mut sector, mut locator) = (None, None, None, None);
         let count = usize::from(u16_le(&table, 10)).min(ITEMS_MAX);
@@ -66,7 +66,7 @@ impl Metadata {
                 PARENT => locator = Some(item(LOCATOR_BYTES_MAX)?),
                 PHYSICAL_SECTOR | DISK_ID => {}
                 _ if u32_le(entry, 24) & 4 != 0 => {
-                    return Err(refused(file, "has metadata that is not known; convert it to raw"));
+                    return Err(refused(file, "has unknown metadata; convert it to raw"));
                 }
                 _ => {}
             }

@@ -76,7 +76,7 @@ impl Header {
             })
         };
         let found = HEADERS_AT.into_iter().filter_map(copy).max_by_key(|header| header.sequence);
-        found.ok_or_else(|| damaged(file, HEADERS_AT[0], "neither of its two headers is right"))
+        found.ok_or_else(|| damaged(file, HEADERS_AT[0], "both of its headers are damaged"))
     }
 }
 
@@ -98,7 +98,7 @@ fn regions(file: &dyn Source) -> Result<(Region, Region)> {
         (bytes.starts_with(b"regi") && is_sealed(&bytes)).then_some(bytes)
     };
     let Some(bytes) = REGIONS_AT.into_iter().find_map(copy) else {
-        return Err(damaged(file, REGIONS_AT[0], "neither of its two tables of regions is right"));
+        return Err(damaged(file, REGIONS_AT[0], "both of its region tables are damaged"));
     };
     let (mut table, mut metadata) = (None, None);
     let count = (u32_le(&bytes, 8) as usize).min(REGIONS_MAX);
@@ -106,13 +106,13 @@ fn regions(file: &dyn Source) -> Result<(Region, Region)> {
         let region = Region { at: u64_le(entry, 16), bytes: u64::from(u32_le(entry, 24)) };
         let end = region.at.checked_add(region.bytes);
         if end.is_none_or(|end| end > file.length()) || !region.at.is_multiple_of(MIB) {
-            return Err(damaged(file, region.at, "a region lies where it cannot be"));
+            return Err(damaged(file, region.at, "a region is at an impossible offset"));
         }
         match entry.first_chunk() {
             Some(&TABLE) => table = Some(region),
             Some(&METADATA) => metadata = Some(region),
             _ if u32_le(entry, 28) & 1 != 0 => {
-                return Err(refused(file, "has a region that is not known; convert it to raw"));
+                return Err(refused(file, "has an unknown region; convert it to raw"));
             }
             _ => {}
         }
@@ -171,7 +171,7 @@ fn parent(
                     return around.disk(&**file, parent);
                 }
                 let reason = format!(
-                    "changes another disk than {}, or one that was written to since; put the one \
+                    "is based on another disk than {}, or one that was modified since; put the one \
                      that it was made for beside it",
                     parent.name()
                 );
@@ -182,7 +182,7 @@ fn parent(
             }
         }
     }
-    Err(first.unwrap_or_else(|| refused(&**file, "changes another disk, and does not name it")))
+    Err(first.unwrap_or_else(|| refused(&**file, "is based on another disk, and does not name it")))
 }
 
 /// The locations of an image's blocks.
@@ -217,7 +217,7 @@ impl Layout for Vhdx {
             }
             _ => {
                 return Err(invalid(format!(
-                    "block {index} lies where it cannot be, at byte {at}"
+                    "block {index} is at an impossible offset, byte {at}"
                 )));
             }
         };
@@ -243,7 +243,7 @@ impl Vhdx {
         let bits_entry = self.table_at + (chunk * (self.ratio + 1) + self.ratio) * 8;
         let bits = u64_le(&self.tables.entries(bits_entry, 8)?, 0);
         if bits & 7 != IS_STORED {
-            return Err(invalid(format!("nothing says which sectors of block {index} it has")));
+            return Err(invalid(format!("the sector bitmap of block {index} is missing")));
         }
         let sectors_each = self.block_bytes / self.sector_bytes;
         let first = index % self.ratio * sectors_each;

@@ -42,7 +42,7 @@ impl Descriptor {
     /// If it is not a descriptor, or of an unsupported disk.
     pub(super) fn read(file: &dyn Source, at: u64, bytes: u64) -> Result<Descriptor> {
         if bytes > DESCRIPTOR_BYTES_MAX {
-            return Err(damaged(file, at, "the descriptor is longer than any"));
+            return Err(damaged(file, at, "the descriptor is too long"));
         }
         let text = structure(file, at, bytes, "the descriptor")?;
         // Inside an image, the text is padded with zeros.
@@ -73,7 +73,7 @@ impl Descriptor {
                 "parentFileNameHint" => found.parent_name = Some(value.to_string()),
                 "createType" if value.to_ascii_lowercase().contains("raw") => {
                     return Err(
-                        "stands for a device of another machine, and holds no data".to_string()
+                        "refers to a device of another machine, and contains no data".to_string()
                     );
                 }
                 "encryption.keySafe" | "encryption.data" => {
@@ -103,7 +103,7 @@ fn extent(line: &str) -> std::result::Result<Option<Extent>, String> {
         "SPARSE" | "VMFSSPARSE" => Storage::Sparse,
         "ZERO" => Storage::Zeros,
         other => {
-            return Err(format!("has an extent of the kind {}, which is not read", shown(other)));
+            return Err(format!("has an extent of the unsupported type {}", shown(other)));
         }
     };
     let rest = words.next().unwrap_or_default().trim();

@@ -58,7 +58,7 @@ fn single(
     around: &Around<'_>,
 ) -> Result<Disk<Vmdk>> {
     if descriptor.extents.len() > 1 {
-        let reason = "has a descriptor of several files, and none of its own can be told from them";
+        let reason = "has a descriptor of several files, and none of them is recognisably its own";
         return Err(refused(&**file, reason));
     }
     let length = sparse.length;
@@ -78,7 +78,7 @@ fn joined(
         let bytes = extent.sectors.checked_mul(SECTOR_BYTES);
         let end = bytes.and_then(|bytes| start.checked_add(bytes));
         let Some(end) = end.filter(|&end| end <= i64::MAX as u64) else {
-            return Err(damaged(&**file, 0, "its extents are too long together"));
+            return Err(damaged(&**file, 0, "the total length of its extents is too large"));
         };
         let content = content(file, extent, &mut files, around)?;
         parts.push(Part { start, end, content });
@@ -112,13 +112,13 @@ fn content(
         Storage::Sparse => {
             let (sparse, _) = sparse::open(&opened, index)?;
             if sparse.length < extent.sectors.saturating_mul(SECTOR_BYTES) {
-                return Err(damaged(&*opened, 0, "it is shorter than the descriptor says"));
+                return Err(damaged(&*opened, 0, "it is shorter than its descriptor states"));
             }
             Ok(Content::Sparse(Box::new(sparse)))
         }
         _ => {
             let at = extent.offset.checked_mul(SECTOR_BYTES);
-            let at = at.ok_or_else(|| damaged(&**file, 0, "an extent begins beyond any file"))?;
+            let at = at.ok_or_else(|| damaged(&**file, 0, "an extent has an impossible offset"))?;
             Ok(Content::Flat { file: index, at })
         }
     }
@@ -157,13 +157,13 @@ fn parent(
     around: &Around<'_>,
 ) -> Result<Arc<dyn Source>> {
     let Some(name) = &descriptor.parent_name else {
-        return Err(refused(&**file, "changes another disk, and does not name it"));
+        return Err(refused(&**file, "is based on another disk, and does not name it"));
     };
     let parent = around.file(&**file, name, "parent")?;
     let found = descriptor_of(&parent)?.map(|descriptor| descriptor.id);
     if found.is_some_and(|found| found != id) {
         let reason = format!(
-            "changes another disk than {}, or one that was written to since (its CID is {:08x}, and \
+            "is based on another disk than {}, or one that was modified since (its CID is {:08x}, and \
              must be {id:08x}); put the one that it was made for beside it",
             shown(parent.name()),
             found.unwrap_or_default()
@@ -205,7 +205,7 @@ impl Vmdk {
     fn part(&self, offset: u64) -> io::Result<(usize, &Part)> {
         let index = self.parts.partition_point(|part| part.end <= offset);
         let part = self.parts.get(index);
-        part.map(|part| (index, part)).ok_or_else(|| invalid("it lies behind the last extent"))
+        part.map(|part| (index, part)).ok_or_else(|| invalid("it is after the last extent"))
     }
 }
 
@@ -217,7 +217,7 @@ impl Layout for Vmdk {
             Content::Zeros => Run { bytes: left, place: Place::Zeros },
             Content::Flat { file, at } => {
                 let at =
-                    at.checked_add(within).ok_or_else(|| invalid("it lies beyond any file"))?;
+                    at.checked_add(within).ok_or_else(|| invalid("its offset is impossible"))?;
                 Run { bytes: left, place: Place::Stored { file: *file, at } }
             }
             Content::Sparse(sparse) => sparse.run(within)?,
@@ -235,7 +235,7 @@ impl Layout for Vmdk {
         let (_, part) = self.part(key)?;
         match &part.content {
             Content::Sparse(sparse) => sparse.unpack(key - part.start, block),
-            Content::Zeros | Content::Flat { .. } => Err(invalid("nothing is packed there")),
+            Content::Zeros | Content::Flat { .. } => Err(invalid("nothing is compressed there")),
         }
     }
 }

@@ -88,7 +88,7 @@ pub(super) fn open(file: &Arc<dyn Source>, index: usize) -> Result<(Sparse, Opti
     let bytes = structure(&**file, 0, HEADER_BYTES, "the header of an extent")?;
     let is_sparse = bytes.starts_with(b"KDMV") || bytes.starts_with(b"COWD");
     if !is_sparse {
-        return Err(damaged(&**file, 0, "a sparse extent does not begin as one"));
+        return Err(damaged(&**file, 0, "a sparse extent has a wrong magic number"));
     }
     let mut header = Header::parse(&bytes);
     let (at, sectors) = header.descriptor;
@@ -98,7 +98,7 @@ pub(super) fn open(file: &Arc<dyn Source>, index: usize) -> Result<(Sparse, Opti
             let bytes = sectors.checked_mul(SECTOR_BYTES);
             let at = at.checked_mul(SECTOR_BYTES).zip(bytes);
             let (at, bytes) =
-                at.ok_or_else(|| damaged(&**file, 28, "the descriptor lies beyond any file"))?;
+                at.ok_or_else(|| damaged(&**file, 28, "the descriptor has an impossible offset"))?;
             Some(Descriptor::read(&**file, at, bytes)?)
         }
     };
@@ -106,11 +106,7 @@ pub(super) fn open(file: &Arc<dyn Source>, index: usize) -> Result<(Sparse, Opti
         let at = file.length().saturating_sub(FOOTER_BYTES);
         let footer = structure(&**file, at, HEADER_BYTES, "the footer of an extent")?;
         if !footer.starts_with(b"KDMV") {
-            return Err(damaged(
-                &**file,
-                at,
-                "the footer is missing: it was not written to its end",
-            ));
+            return Err(damaged(&**file, at, "the footer is missing: the file is incomplete"));
         }
         header = Header::parse(&footer);
     }
@@ -120,13 +116,12 @@ pub(super) fn open(file: &Arc<dyn Source>, index: usize) -> Result<(Sparse, Opti
 impl Sparse {
     fn new(file: &Arc<dyn Source>, index: usize, header: &Header) -> Result<Sparse> {
         if !(1..=3).contains(&header.version) {
-            let reason =
-                format!("is a VMDK image of version {}, which is not known", header.version);
+            let reason = format!("is a VMDK image of unknown version {}", header.version);
             return Err(refused(&**file, reason));
         }
         let is_packed = header.flags & IS_PACKED != 0;
         if is_packed && header.packing != 1 {
-            let reason = format!("is packed in a way ({}) that is not known", header.packing);
+            let reason = format!("has an unknown compression ({})", header.packing);
             return Err(refused(&**file, reason));
         }
         let length =
@@ -240,7 +235,7 @@ impl Sparse {
         let marker = read(at, MARKER_BYTES as u64)?;
         let (sector, bytes) = (u64_le(&marker, 0), u64::from(u32_le(&marker, 8)));
         if sector != offset / SECTOR_BYTES {
-            return Err(format!("it says that it is the grain of sector {sector}"));
+            return Err(format!("its marker states that it is the grain of sector {sector}"));
         }
         if bytes > most {
             return Err(format!("it is longer ({bytes} bytes) than a grain can be"));

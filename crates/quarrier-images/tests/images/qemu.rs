@@ -188,6 +188,6 @@ fn an_image_that_changes_itself_is_refused() {
     assert!(lab.runs("qemu-img", "create|-f|qcow2|-b|a|-F|qcow2|b"));
     assert!(lab.runs("qemu-img", "rebase|-u|-f|qcow2|-b|b|-F|qcow2|a"));
     let refusal = lab.refusal("b");
-    assert!(refusal.contains("changes this image again"), "{refusal}");
+    assert!(refusal.contains("based on this image again"), "{refusal}");
     assert!(all_of(&*lab.open("raw").unwrap()).len() == 512);
 }

@@ -26,7 +26,7 @@ pub(super) fn unpack(mut packed: &[u8], out: &mut Output<'_>, end: usize) -> io:
         packed = &packed[step.bytes..];
         let (now, later) = packed.split_at_checked(step.literals).ok_or_else(cut)?;
         if out.filled() + step.literals + step.length > end {
-            return Err(invalid("a block is longer than it says"));
+            return Err(invalid("a block is longer than its header states"));
         }
         out.literals(now)?;
         distance = step.distance.unwrap_or(distance);
@@ -35,7 +35,7 @@ pub(super) fn unpack(mut packed: &[u8], out: &mut Output<'_>, end: usize) -> io:
     }
     match out.filled() == end {
         true => Ok(()),
-        false => Err(invalid("a block is shorter than it says")),
+        false => Err(invalid("a block is shorter than its header states")),
     }
 }
 
@@ -44,7 +44,7 @@ fn step(packed: &[u8]) -> io::Result<Option<Step>> {
     let byte = |at: usize| packed.get(at).map(|&byte| usize::from(byte)).ok_or_else(cut);
     let first = byte(0)?;
     let only = |bytes, literals, length| Step { bytes, literals, length, distance: None };
-    let undefined = || Err(invalid("it has a byte that stands for nothing"));
+    let undefined = || Err(invalid("it has an undefined opcode"));
     let (literals, length) = (first >> 6, (first >> 3 & 7) + 3);
     Ok(Some(match first {
         0x06 => return Ok(None),

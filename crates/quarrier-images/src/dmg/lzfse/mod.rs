@@ -71,17 +71,17 @@ pub(super) fn unpack(packed: &[u8], block: &mut [u8]) -> io::Result<()> {
                 let literals = header.literals(literals)?;
                 header.copy(matches, &literals, &mut out)?;
                 if out.filled() != end {
-                    return Err(invalid("a block has another length than it says"));
+                    return Err(invalid("a block has another length than its header states"));
                 }
                 rest = &rest[matches_at + header.match_bytes..];
             }
-            _ => return Err(invalid("a block is of a kind that is not known")),
+            _ => return Err(invalid("a block has an unknown type")),
         }
     }
 }
 
 fn cut() -> io::Error {
-    invalid("it ends before its end")
+    invalid("it is truncated")
 }
 
 /// `bytes` bytes at offset `at`.
@@ -166,7 +166,7 @@ impl Header {
             && usize::from(distance) < DISTANCE_STATES;
         match is_right {
             true => Ok(self),
-            false => Err(invalid("the header of a block says what cannot be")),
+            false => Err(invalid("the header of a block has impossible values")),
         }
     }
 

@@ -10,7 +10,7 @@ pub(super) struct Output<'b> {
 }
 
 fn too_long() -> io::Error {
-    invalid("it is longer than it must be")
+    invalid("it is too long")
 }
 
 impl<'b> Output<'b> {
@@ -73,7 +73,7 @@ impl<'b> Output<'b> {
             true => Ok(()),
             false => {
                 let (filled, all) = (self.filled, self.block.len());
-                Err(invalid(format!("it has {filled} bytes, and must have {all}")))
+                Err(invalid(format!("it has {filled} bytes instead of {all}")))
             }
         }
     }

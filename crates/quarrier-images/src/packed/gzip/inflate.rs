@@ -112,7 +112,7 @@ impl Input<'_> {
     }
 
     fn skip(&mut self, bits: u32) -> Result<(), Damage> {
-        self.count = self.count.checked_sub(bits).ok_or("it ends inside the packed data")?;
+        self.count = self.count.checked_sub(bits).ok_or("it ends inside the compressed data")?;
         self.bits >>= bits;
         Ok(())
     }
@@ -141,7 +141,7 @@ impl Input<'_> {
             code = table.codes[usize::from(code.value) + further];
         }
         if code.meaning == Meaning::Nothing {
-            return Err("the packed data is damaged");
+            return Err("the compressed data is damaged");
         }
         self.skip(code.bits.into()).map(|()| code)
     }
@@ -242,7 +242,7 @@ impl Inflate {
                 self.distances.build(&[5; 32], (DISTANCE_BITS, true), distance)?;
             }
             2 => self.tables(input)?,
-            _ => return Err("a block is of a kind that is not known"),
+            _ => return Err("a block has an unknown type"),
         }
         self.state = State::Codes;
         Ok(())
@@ -307,7 +307,7 @@ impl Inflate {
         match () {
             () if count == left => Ok(None),
             () if *out == RING_BYTES => Ok(Some(Stop::Output)),
-            () if is_all => Err("it ends inside the packed data"),
+            () if is_all => Err("it ends inside the compressed data"),
             () => Ok(Some(Stop::Input)),
         }
     }
@@ -340,12 +340,12 @@ impl Inflate {
                     return Ok(None);
                 }
                 Meaning::Number(more) => more,
-                Meaning::Nothing | Meaning::Link => return Err("the packed data is damaged"),
+                Meaning::Nothing | Meaning::Link => return Err("the compressed data is damaged"),
             };
             let length = usize::from(code.value) + input.take(more.into())?;
             let code = input.code(&self.distances)?;
             let Meaning::Number(more) = code.meaning else {
-                return Err("the packed data is damaged");
+                return Err("the compressed data is damaged");
             };
             let distance = usize::from(code.value) + input.take(more.into())?;
             if distance > self.history + (*out - at) {

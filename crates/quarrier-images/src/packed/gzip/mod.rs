@@ -102,7 +102,7 @@ fn walked(
     let damage = match damage {
         Some((at, error)) if length == 0 => return Err(damaged(&**file, at, error.to_string())),
         damage => damage.map(|(at, error)| format!(
-            "damaged at byte {at} of the file: {error}; nothing behind byte {length} could be unpacked"
+            "damaged at byte {at} of the file: {error}; nothing after byte {length} could be decompressed"
         )),
     };
     let notice = damage.clone().or_else(|| walk.notice.take());
@@ -224,7 +224,7 @@ impl Unpack for Points {
         let mut filled = 0;
         while filled < out.len() {
             if walk.more()? == 0 {
-                return Err(invalid("the file ends before"));
+                return Err(invalid("the file is truncated"));
             }
             let part = walk.part();
             let count = part.len().min(out.len() - filled);
@@ -234,7 +234,7 @@ impl Unpack for Points {
         lock(&self.walks).push(walk);
         match self.sums.get(index) {
             Some(&sum) if checksum(SPAN_SUM, out) as u32 != sum => {
-                Err(invalid("the file is another than when its index was made"))
+                Err(invalid("the file changed after its index was made"))
             }
             _ => Ok(()),
         }
@@ -402,9 +402,9 @@ impl Walk {
             TINFLStatus::HasMoreOutput => Next::More,
             TINFLStatus::NeedsMoreInput if has_more => Next::More,
             TINFLStatus::NeedsMoreInput | TINFLStatus::FailedCannotMakeProgress => {
-                Next::Damaged("it ends inside the packed data")
+                Next::Damaged("it ends inside the compressed data")
             }
-            _ => Next::Damaged("the packed data is damaged"),
+            _ => Next::Damaged("the compressed data is damaged"),
         };
         Ok((next, used, written))
     }
@@ -424,7 +424,7 @@ impl Walk {
         Ok(match blocks.decode(input, self.is_all, &mut self.ring, at) {
             Ok((Stop::Stream, used, written)) => (Next::End, used, written),
             Ok((Stop::Input, 0, 0)) if self.is_all => {
-                (Next::Damaged("it ends inside the packed data"), 0, 0)
+                (Next::Damaged("it ends inside the compressed data"), 0, 0)
             }
             Ok((_, used, written)) => (Next::More, used, written),
             Err(why) => (Next::Damaged(why), 0, 0),
@@ -475,7 +475,7 @@ impl Walk {
             if head[..count].iter().any(|&byte| byte != 0) {
                 let rest = self.file.length().saturating_sub(at);
                 self.notice = Some(format!(
-                    "{rest} bytes behind byte {at} of the file are not packed, and left out"
+                    "{rest} bytes after byte {at} of the file are not compressed, and were ignored"
                 ));
             }
             return Ok(false);
@@ -541,7 +541,9 @@ impl Walk {
             && u32_le(&end, 4) == self.member_bytes;
         match is_right {
             true => Ok(()),
-            false => Err(invalid("its checksum is wrong, so some of the unpacked bytes are")),
+            false => {
+                Err(invalid("its checksum is wrong, so some of the decompressed bytes are wrong"))
+            }
         }
     }
 }
