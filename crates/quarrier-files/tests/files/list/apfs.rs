@@ -44,7 +44,10 @@ fn by_hand() -> (Lab, Memory<Vec<u8>>, Vec<Entry>) {
     });
     // The second volume.
     let damages = damages.unwrap().lines;
-    assert!(damages.len() == 1 && damages[0].contains("encrypted: Second"), "{damages:?}");
+    assert!(
+        damages.len() == 1 && damages[0].contains("encrypted APFS volume: Second"),
+        "{damages:?}"
+    );
     (lab, source, all)
 }
 
