@@ -105,11 +105,11 @@ pub(crate) fn judge(
         200 => judge_whole(headers, known),
         404 | 410 => Err(Refusal::NotFound),
         code @ (401 | 403) => Err(Refusal::Denied(code)),
-        412 => Err(Refusal::Changed("its validator is another".to_string())),
+        412 => Err(Refusal::Changed("its validator has changed".to_string())),
         416 => judge_unsatisfiable(headers, known),
         408 | 425 | 429 | 500..=599 => {
             let seconds = text(headers, &RETRY_AFTER).and_then(|text| text.parse().ok());
-            let reason = format!("the server answers with status {}", status.as_u16());
+            let reason = format!("the server responds with status {}", status.as_u16());
             Err(Refusal::Again { reason, after: seconds.map(Duration::from_secs) })
         }
         code => Err(Refusal::Status(code)),
@@ -123,16 +123,16 @@ fn judge_range(
 ) -> Result<Answer, Refusal> {
     refuse_encoding(headers)?;
     let Some(value) = text(headers, &CONTENT_RANGE) else {
-        return Err(again("the server sends a part and does not say which"));
+        return Err(again("the server sends a part without stating which"));
     };
     let Some((span, total)) = parse_content_range(&value) else {
-        return Err(again(format!("the server sends a part named '{value}', which is none")));
+        return Err(again(format!("the server sends an invalid Content-Range '{value}'")));
     };
     let Some(length) = total.or(known.map(|known| known.length)) else {
-        return Err(again("the server does not tell the length of the object"));
+        return Err(again("the server does not state the length of the object"));
     };
     if span.end() > length {
-        return Err(again(format!("the server sends a part named '{value}', which is none")));
+        return Err(again(format!("the server sends an invalid Content-Range '{value}'")));
     }
     let version = Version::of(headers, length);
     same_version(known, &version)?;
@@ -157,7 +157,7 @@ fn judge_range(
     }
     let counted = content_length(headers)?;
     if counted.is_some_and(|counted| counted != span.length) {
-        return Err(again("the body has another length than the part it is said to be"));
+        return Err(again("the length of the body differs from Content-Range"));
     }
     Ok(Answer::Range { span, version, is_counted: counted.is_some() })
 }
@@ -181,7 +181,7 @@ fn judge_unsatisfiable(headers: &HeaderMap, known: Option<&Version>) -> Result<A
         (Some(known), Some(total)) if total != known.length => {
             Err(Refusal::Changed(format!("it had {} bytes and now has {total}", known.length)))
         }
-        (Some(_), _) => Err(again("the server says that the object has no such bytes")),
+        (Some(_), _) => Err(again("the server reports that the object has no such bytes")),
         (None, Some(0)) => Ok(Answer::Empty(Version::of(headers, 0))),
         (None, _) => Ok(Answer::NotInObject),
     }
@@ -193,7 +193,7 @@ fn same_version(known: Option<&Version>, now: &Version) -> Result<(), Refusal> {
         return Err(Refusal::Changed(what));
     }
     if !known.carries_validator_of(now) {
-        return Err(again("the server does not say which version of the object it sends"));
+        return Err(again("the server does not state the version of the object"));
     }
     Ok(())
 }
@@ -202,7 +202,7 @@ fn same_version(known: Option<&Version>, now: &Version) -> Result<(), Refusal> {
 fn refuse_encoding(headers: &HeaderMap) -> Result<(), Refusal> {
     match text(headers, &CONTENT_ENCODING) {
         Some(encoding) if !encoding.eq_ignore_ascii_case("identity") => {
-            Err(again(format!("the server sends it packed ({encoding})")))
+            Err(again(format!("the server sends it compressed ({encoding})")))
         }
         _ => Ok(()),
     }
@@ -213,7 +213,7 @@ fn content_length(headers: &HeaderMap) -> Result<Option<u64>, Refusal> {
         None => Ok(None),
         Some(value) => match value.parse() {
             Ok(length) => Ok(Some(length)),
-            Err(_) => Err(again(format!("the server sends a length that is none: '{value}'"))),
+            Err(_) => Err(again(format!("the server sends an invalid length '{value}'"))),
         },
     }
 }

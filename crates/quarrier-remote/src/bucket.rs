@@ -174,7 +174,7 @@ fn google(
             Ok(mut segments) => {
                 segments.pop_if_empty().push(bucket).extend(key.split('/'));
             }
-            Err(()) => return Err(wrong(format!("{base} is no base of URLs"))),
+            Err(()) => return Err(wrong(format!("{base} cannot be the base of a URL"))),
         }
         return Ok(Way::Plain(url));
     }

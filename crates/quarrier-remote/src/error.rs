@@ -125,10 +125,10 @@ impl Error {
             Error::BadUrl { reason, .. } | Error::Setup { reason } => reason.clone(),
             Error::NotFound { .. } => "the server has no such object (404)".to_string(),
             Error::Denied { status, .. } => format!(
-                "the server refuses to give it ({status}); the credentials or the signed URL may \
+                "the server denies access ({status}); the credentials or the signed URL may \
                  be missing, wrong or over their time"
             ),
-            Error::Status { status, .. } => format!("the server answers with status {status}"),
+            Error::Status { status, .. } => format!("the server responds with status {status}"),
             Error::NoRanges { whole_bytes_max, .. } => format!(
                 "the server ignores ranges, and the object has more than {whole_bytes_max} bytes; \
                  fetch it first, or pipe it to '-'"

@@ -101,9 +101,7 @@ impl Link {
         if !is_refused || !is_shortcut {
             return started;
         }
-        tracing::debug!(
-            "refused by a signature or the target of a redirect: asking with a new one"
-        );
+        tracing::debug!("a signature or redirect target was refused: requesting a new one");
         // Signatures and redirect targets expire.
         let (url, _) = self.url(true).await?;
         self.send_to(url, asked, known, true).await

@@ -291,7 +291,7 @@ impl Object {
         }
         if self.file.write(offset, bytes).is_err() {
             // The store knows the length, and rejects bytes that differ from those held.
-            let what = format!("the bytes at {offset} are others than before");
+            let what = format!("the bytes at {offset} differ from those received before");
             return Err(Fault::Refused(Refusal::Changed(what)));
         }
         if let (Some(disk), false) = (&self.disk, is_from_disk) {
@@ -424,7 +424,7 @@ fn given_up(
 async fn attempt(object: &Object, left: &mut Span, is_retry: bool) -> Result<(), Fault> {
     let sent = object.link.send(RangeRequest::Span(*left), Some(&object.version), is_retry).await?;
     let Started { answer: Answer::Range { span, is_counted, .. }, mut body } = sent else {
-        return Err(again("the server sends something else than a part"));
+        return Err(again("the server does not send a part"));
     };
     let mut gathered: Vec<u8> = Vec::new();
     let mut to_come = span.length;
@@ -442,7 +442,7 @@ async fn attempt(object: &Object, left: &mut Span, is_retry: bool) -> Result<(),
             Ok(Some(part)) => {
                 object.link.counting.fetched(part.len());
                 let Some(rest) = to_come.checked_sub(part.len() as u64) else {
-                    return Err(again("the body is longer than it is said to be"));
+                    return Err(again("the body is longer than announced"));
                 };
                 to_come = rest;
                 gathered.extend_from_slice(&part);
@@ -462,7 +462,7 @@ async fn attempt(object: &Object, left: &mut Span, is_retry: bool) -> Result<(),
     }
     match end {
         Some(fault) => Err(fault),
-        None if to_come > 0 => Err(again("the body is shorter than it is said to be")),
+        None if to_come > 0 => Err(again("the body is shorter than announced")),
         None => Ok(()),
     }
 }

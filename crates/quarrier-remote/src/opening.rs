@@ -30,7 +30,10 @@ pub(crate) async fn open(link: &Link, name: &str, options: &Options) -> Result<O
         let fault = match attempt(link, options, asked, attempts.made > 0).await {
             // Not every server supports suffix ranges.
             Err(End::Fault(Fault::Refused(_))) if matches!(asked, RangeRequest::Tail(_)) => {
-                tracing::debug!(source = name, "the server knows no tails: asking for the head");
+                tracing::debug!(
+                    source = name,
+                    "the server does not support suffix ranges: requesting the head"
+                );
                 asked = RangeRequest::Span(HEAD);
                 continue;
             }
@@ -127,12 +130,12 @@ async fn attempt(
     let Started { answer, mut body } = started;
     match answer {
         Answer::Empty(version) => Ok(Opened { version, offset: 0, bytes: Vec::new() }),
-        Answer::NotInObject => Err(again("the server does not tell the length").into()),
+        Answer::NotInObject => Err(again("the server does not state the length").into()),
         Answer::Range { span, version, .. } => {
             let most = span.length as usize;
             let bytes = read(link, &mut body, most).await?;
             if bytes.as_ref().is_none_or(|bytes| bytes.len() != most) {
-                return Err(again("the body has another length than it is said to have").into());
+                return Err(again("the body has another length than announced").into());
             }
             Ok(Opened { version, offset: span.offset, bytes: bytes.unwrap_or_default() })
         }
@@ -142,13 +145,13 @@ async fn attempt(
                 return Err(End::Error(Unsuited { whole_bytes_max: most }));
             }
             if !body.is_delimited {
-                return Err(again("the server does not tell the length of the object").into());
+                return Err(again("the server does not state the length of the object").into());
             }
             let Some(bytes) = read(link, &mut body, most as usize).await? else {
                 return Err(End::Error(Unsuited { whole_bytes_max: most }));
             };
             if length.is_some_and(|length| length != bytes.len() as u64) {
-                return Err(again("the body is shorter than it is said to be").into());
+                return Err(again("the body is shorter than announced").into());
             }
             let length = bytes.len() as u64;
             Ok(Opened { version: Version { length, etag, last_modified }, offset: 0, bytes })

@@ -92,8 +92,8 @@ impl RemoteSource {
     /// Opens the most recently used version in the cache.
     fn of_cache(shared: &Arc<Shared>, link: Link, name: String, identity: &str) -> Result<Self> {
         let Some(folder) = &shared.folder else {
-            let reason =
-                "offline, objects are read from the cache on disk, and none is named".to_string();
+            let reason = "offline, objects are read from the cache on disk, but no cache is named"
+                .to_string();
             return Err(crate::Error::Setup { reason });
         };
         match folder.last_version(identity) {

@@ -29,7 +29,7 @@ pub(crate) fn client(options: &Options) -> Result<reqwest::Client> {
     let tls = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
         .with_safe_default_protocol_versions()
         .and_then(BuilderVerifierExt::with_platform_verifier)
-        .map_err(|error| setup("cannot set TLS up", &error))?
+        .map_err(|error| setup("cannot set up TLS", &error))?
         .with_no_client_auth();
     let mut builder = reqwest::Client::builder()
         .tls_backend_preconfigured(tls)
@@ -48,7 +48,7 @@ pub(crate) fn client(options: &Options) -> Result<reqwest::Client> {
         })?;
         builder = builder.proxy(proxy.no_proxy(except.clone()));
     }
-    builder.build().map_err(|error| setup("cannot set HTTP up", &innermost(&error)))
+    builder.build().map_err(|error| setup("cannot set up HTTP", &innermost(&error)))
 }
 
 fn follow(attempt: redirect::Attempt<'_>) -> redirect::Action {

@@ -191,7 +191,7 @@ fn a_cache_that_cannot_be_written_is_said_and_does_not_stop_the_search() {
     let server = Server::new(object(100_000), well);
     let lab = Lab::with("a file in the way");
     let ran = lab.search(["needle", "--cache", "f/cache", &server.url, "-c"]);
-    ran.says(0, &["f/cache", "going on without"]);
+    ran.says(0, &["f/cache", "continuing without it"]);
 }
 
 #[test]

@@ -115,7 +115,7 @@ impl Folder {
         let mut warning = lock(&self.0.warning);
         let path = self.0.folder.display();
         warning.get_or_insert_with(|| {
-            format!("{path}: cannot keep what is fetched: {error}; going on without")
+            format!("{path}: cannot write the cache: {error}; continuing without it")
         });
     }
 

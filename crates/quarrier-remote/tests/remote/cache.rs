@@ -224,7 +224,10 @@ fn a_folder_that_cannot_be_written_turns_the_cache_off_with_a_warning() {
     let remote = remote(cached(&in_the_way.join("cache")));
     read(&remote.open(&server.url()).unwrap(), server.object(), 50_000);
     let warning = remote.cache_warning().unwrap();
-    assert!(warning.contains("file/cache") && warning.contains("going on without"), "{warning}");
+    assert!(
+        warning.contains("file/cache") && warning.contains("continuing without it"),
+        "{warning}"
+    );
 }
 
 #[test]
