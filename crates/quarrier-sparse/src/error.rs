@@ -85,7 +85,7 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Error::Overflow { offset, length } => {
-                write!(f, "{length} bytes at offset {offset} pass the greatest offset, 2^64 - 1")
+                write!(f, "{length} bytes at offset {offset} exceed the greatest offset, 2^64 - 1")
             }
             Error::NotHeld { offset, length, missing } => write!(
                 f,
@@ -95,12 +95,12 @@ impl fmt::Display for Error {
             ),
             Error::Conflict { offset, held, given } => write!(
                 f,
-                "the write differs from what is held at offset {offset}: {given:#04x} is given, \
+                "the write differs from the bytes held at offset {offset}: {given:#04x} is given, \
                  {held:#04x} is held; was the file changed?"
             ),
             Error::BeyondLength { offset, length, file_length } => write!(
                 f,
-                "{length} bytes at offset {offset} pass the end of the file, which is \
+                "{length} bytes at offset {offset} exceed the end of the file, which is \
                  {file_length} bytes long"
             ),
             Error::Pinned { span } => {
@@ -110,7 +110,7 @@ impl fmt::Display for Error {
                 write!(f, "not a stored sparse file: {reason} (at byte {at})")
             }
             Error::Unknown { id } => write!(f, "no file '{id}' in the store"),
-            Error::Exists { id } => write!(f, "there is a file '{id}' in the store already"),
+            Error::Exists { id } => write!(f, "the store already has a file '{id}'"),
         }
     }
 }

@@ -79,14 +79,14 @@ impl SparseFile {
         for _ in 0..runs {
             let [_, length, age] = input.numbers()?;
             if length == 0 {
-                return Err(input.corrupt("a block without bytes"));
+                return Err(input.corrupt("an empty block"));
             }
             let sum = total.checked_add(length).filter(|&sum| sum <= bytes.len() as u64);
             total = sum.ok_or_else(|| input.corrupt("blocks longer than their bytes"))?;
             oldest = oldest.max(age);
         }
         if oldest > u64::MAX / 4 {
-            return Err(input.corrupt("a use before all time"));
+            return Err(input.corrupt("an invalid time of use"));
         }
         if total != input.left() as u64 {
             return Err(input.corrupt("blocks and their bytes differ in length"));
@@ -201,16 +201,16 @@ impl<'b> Input<'b> {
     fn checked(bytes: &'b [u8], magic: &[u8; 8]) -> Result<Self> {
         let corrupt = |at, reason| Err(Error::Corrupt { at, reason });
         let Some((body, checksum)) = bytes.split_last_chunk::<4>() else {
-            return corrupt(bytes.len(), "it ends too early");
+            return corrupt(bytes.len(), "it is truncated");
         };
         if !body.starts_with(magic) {
-            return corrupt(0, "it begins otherwise");
+            return corrupt(0, "it has a wrong magic number");
         }
         if crc32c(body) != u32::from_le_bytes(*checksum) {
-            return corrupt(body.len(), "its checksum is another");
+            return corrupt(body.len(), "its checksum is wrong");
         }
         if body.get(magic.len()) != Some(&VERSION) {
-            return corrupt(magic.len(), "it is of another version");
+            return corrupt(magic.len(), "it has an unsupported version");
         }
         Ok(Input { bytes: body, at: magic.len() + 1 })
     }
@@ -225,7 +225,7 @@ impl<'b> Input<'b> {
 
     fn take(&mut self, count: usize) -> Result<&'b [u8]> {
         if count > self.left() {
-            return Err(self.corrupt("it ends too early"));
+            return Err(self.corrupt("it is truncated"));
         }
         self.at += count;
         Ok(&self.bytes[self.at - count..self.at])
@@ -241,7 +241,7 @@ impl<'b> Input<'b> {
         match self.array()? {
             [0] => Ok(false),
             [1] => Ok(true),
-            _ => Err(self.corrupt("neither yes nor no")),
+            _ => Err(self.corrupt("an invalid boolean")),
         }
     }
 
@@ -272,6 +272,6 @@ impl<'b> Input<'b> {
     fn text(&mut self) -> Result<String> {
         let length = usize::try_from(self.number()?).unwrap_or(usize::MAX);
         let text = std::str::from_utf8(self.take(length)?);
-        text.map(str::to_string).map_err(|_| self.corrupt("a text that is not UTF-8"))
+        text.map(str::to_string).map_err(|_| self.corrupt("a string that is not UTF-8"))
     }
 }
