@@ -20,7 +20,7 @@ impl fmt::Display for HexError {
             HexError::Character(c, at) => {
                 write!(f, "'{c}' at character {at} is not a hexadecimal digit, '?' or blank")
             }
-            HexError::CutInTwo(at) => write!(f, "a byte is cut in two at character {at}"),
+            HexError::CutInTwo(at) => write!(f, "a byte is split at character {at}"),
             HexError::OddDigits => {
                 f.write_str("has an odd number of digits; write each byte with two")
             }

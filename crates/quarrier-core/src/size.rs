@@ -36,7 +36,7 @@ impl fmt::Display for SizeError {
             SizeError::NotASize(text) => {
                 write!(f, "'{text}' is not a size; write 4096, 0x1000, 4K (1024s) or 4KB (1000s)")
             }
-            SizeError::TooLarge(text) => write!(f, "'{text}' is more than 64 bits hold"),
+            SizeError::TooLarge(text) => write!(f, "'{text}' does not fit 64 bits"),
         }
     }
 }

@@ -105,7 +105,7 @@ fn named(name: &str) -> Builder {
 }
 
 fn refused(error: io::Error) -> io::Error {
-    let reason = format!("the system gives no thread: {error}; raise 'ulimit -u' or 'ulimit -v'");
+    let reason = format!("the system refuses a thread: {error}; raise 'ulimit -u' or 'ulimit -v'");
     io::Error::new(error.kind(), reason)
 }
 

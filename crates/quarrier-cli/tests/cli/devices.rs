@@ -70,7 +70,7 @@ fn reading_past_the_page_cache_finds_the_same() {
     lab.put("small", b"--<needle>");
     let ran = lab.search(["<needle>", "f", "--direct"]);
     if ran.code == Some(2) {
-        ran.refuses(&["f: cannot open past the page cache"]);
+        ran.refuses(&["f: cannot open without the page cache"]);
         return skip("the file system of the temporary folder has no O_DIRECT");
     }
     let direct = |args: &[&str]| lab.offsets(["--direct", "<needle>"].iter().chain(args));

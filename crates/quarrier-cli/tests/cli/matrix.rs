@@ -132,7 +132,7 @@ fn every_command_answers_in_poor_surroundings_as_it_does_in_others() {
             // One thread cannot measure several together.
             let needs_threads = arguments.starts_with(&["gauge", "cpu"]);
             if needs_threads && matches!(surroundings, Surroundings::OneThread(_)) {
-                poor.ran.refuses(&["the system gives no thread"]);
+                poor.ran.refuses(&["the system refuses a thread"]);
                 assert!(poor.files.is_empty(), "{at}: {:?}", poor.files.keys());
                 continue;
             }

@@ -83,7 +83,7 @@ fn wrong_hex_is_refused_with_the_place() {
     check(["-x", "F", "f"], &["'F'", "odd number of digits"]);
     check(["-x", "FF D", "f"], &["'FF D'", "odd"]);
     check(["-x", "FF GG", "f"], &["'G'", "character 4"]);
-    check(["-x", "F F", "f"], &["cut in two"]);
+    check(["-x", "F F", "f"], &["split at character"]);
     check(["-x", "", "f"], &["is empty"]);
     check(["-x", "?? ??", "f"], &["wildcards only"]);
 }

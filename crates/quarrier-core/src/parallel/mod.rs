@@ -106,7 +106,7 @@ pub fn map<A: Sync, T: Send, const N: usize>(
     let length = out.len();
     if let Some(input) = inputs.iter().find(|input| input.len() != length) {
         return Err(Error::BadPlan(format!(
-            "an input has {} elements and the output {length}; they must be as many",
+            "an input has {} elements and the output {length}; they must have the same length",
             input.len()
         )));
     }

@@ -87,7 +87,7 @@ const WINDOW_BYTES: usize = 16 << 20;
 const BUFFER_BYTES: usize = 1 << 20;
 
 /// The reason for copying data that is in memory already.
-const CHANGING: &str = "others may change the source while it is looked at";
+const CHANGING: &str = "others may change the source while it is read";
 
 impl<'a> Pipeline<'a> {
     /// Creates a run over the whole of `source`.
@@ -223,7 +223,7 @@ impl<'a> Pipeline<'a> {
             None if resident && !self.may_show() => (Access::Read, CHANGING),
             None if resident => (Access::Window, "the source is in memory or page cache"),
             None if self.source.is_packed() => {
-                (Access::Read, "the source must be unpacked, which each worker does for itself")
+                (Access::Read, "the source must be decompressed, which each worker does for itself")
             }
             None => (Access::Queue, "the source must be fetched, so readers run ahead"),
         };
@@ -252,7 +252,7 @@ impl<'a> Pipeline<'a> {
         }
         if need.before_bytes.saturating_add(need.after_bytes) > BUFFER_BYTES_MAX {
             return Err(Error::BadPlan(format!(
-                "{} bytes before and {} after a position are too much to see; {BUFFER_BYTES_MAX} \
+                "{} bytes before and {} after a position are too much context; {BUFFER_BYTES_MAX} \
                  at most together",
                 need.before_bytes, need.after_bytes
             )));

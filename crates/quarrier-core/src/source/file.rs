@@ -93,8 +93,9 @@ impl FileSource {
         let mut source = FileSource::open(path)?;
         let flags =
             rustix::fs::OFlags::RDONLY | rustix::fs::OFlags::CLOEXEC | rustix::fs::OFlags::DIRECT;
-        let direct = rustix::fs::open(path, flags, rustix::fs::Mode::empty())
-            .map_err(|error| Error::io(&source.name, "open past the page cache", error.into()))?;
+        let direct = rustix::fs::open(path, flags, rustix::fs::Mode::empty()).map_err(|error| {
+            Error::io(&source.name, "open without the page cache", error.into())
+        })?;
         source.direct = Some(File::from(direct));
         Ok(source)
     }

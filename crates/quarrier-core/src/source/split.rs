@@ -40,7 +40,7 @@ impl SplitSource {
                 .checked_add(part.length())
                 .filter(|&sum| sum <= i64::MAX as u64)
                 .ok_or_else(|| {
-                    Error::BadPlan(format!("{name}: the parts are too long together"))
+                    Error::BadPlan(format!("{name}: the total length of the parts is too large"))
                 })?;
             placed.push((start, part));
         }

@@ -55,22 +55,20 @@ pub(super) fn recognise(file: &OwnedFd, bytes: usize) -> Result<(Backing, usize)
         Ok((fs, rustix::fs::fstat(file)?.st_size, page_bytes(file)?, seals))
     };
     let (fs, has_bytes, page_bytes, seals) =
-        look().map_err(|error| format!("cannot be looked at: {error}"))?;
+        look().map_err(|error| format!("cannot be examined: {error}"))?;
     if fs.f_type != TMPFS {
         return Err("the descriptor is not that of shared memory".to_string());
     }
     // Only a file system with its own size limit can become full.
     if fs.f_blocks != 0 {
-        return Err(
-            "lies in a file system that may run full, as /dev/shm does; hand over a memfd \
+        return Err("is in a file system that may become full, like /dev/shm; pass a memfd \
                     or a region"
-                .to_string(),
-        );
+            .to_string());
     }
     let has_bytes = u64::try_from(has_bytes).unwrap_or(0);
     if has_bytes < mapped_bytes(bytes) as u64 {
         return Err(format!(
-            "the descriptor has {has_bytes} bytes, in whole pages {bytes} are asked for"
+            "the descriptor has {has_bytes} bytes, in whole pages {bytes} are requested"
         ));
     }
     let is_memfd = seals.contains(SealFlags::SHRINK) || page_bytes == PAGE_BYTES;

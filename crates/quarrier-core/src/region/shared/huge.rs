@@ -106,7 +106,7 @@ fn attempt() -> Option<Attempt> {
         ),
         Err(error) if is_passing(error) => return None,
         Err(error) => Attempt::Refused(format!(
-            "the process may not have a tmpfs of its own: {}",
+            "the process may not mount a private tmpfs: {}",
             plain(&error.into())
         )),
     })
