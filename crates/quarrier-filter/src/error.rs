@@ -112,7 +112,10 @@ impl fmt::Display for Error {
             Error::Row { row, fault } => write!(f, "row {row}: {fault}"),
             Error::Cancelled => f.write_str("cancelled before the scan was finished"),
             Error::NotOnDevice { condition, what } => {
-                write!(f, "condition {condition} {what}, which devices do not do; try the scan")
+                write!(
+                    f,
+                    "condition {condition} {what}, which devices do not support; try the scan"
+                )
             }
             Error::Device(error) => error.fmt(f),
         }
@@ -136,7 +139,7 @@ impl fmt::Display for Fault {
             Fault::Overflow { what } => write!(f, "{what} out of range"),
             Fault::Cast { value, to } => write!(f, "'{value}' is not a {to}"),
             Fault::Pattern { reason } | Fault::Argument { reason } => f.write_str(reason),
-            Fault::Kinds { what } => write!(f, "{what} of kinds that do not go together"),
+            Fault::Kinds { what } => write!(f, "{what} of incompatible types"),
         }
     }
 }

@@ -123,9 +123,9 @@ impl Program {
             }
             Node::Among { .. } => return Err("looks into a table of keys"),
             Node::Not(operand) => return Ok([NOT, place(*operand)?, 0, 0]),
-            Node::Calculated(_) => return Err("compares what is calculated"),
+            Node::Calculated(_) => return Err("compares calculated values"),
             Node::Row { .. } => return Err("is evaluated row by row"),
-            Node::Mixed { .. } => return Err("is about text of which a part has no dictionary"),
+            Node::Mixed { .. } => return Err("tests strings of which some have no dictionary"),
             Node::And(operands) => (AND, operands),
             Node::Or(operands) => (OR, operands),
         };

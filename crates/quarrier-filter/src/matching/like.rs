@@ -235,7 +235,7 @@ fn behind(text: &str, characters: usize) -> Option<&str> {
 fn wrong_escape(pattern: &str, escape: char) -> Fault {
     Fault::Pattern {
         reason: format!(
-            "LIKE pattern '{}': the escape character '{escape}' stands before something else than \
+            "LIKE pattern '{}': the escape character '{escape}' precedes something other than \
              %, _ or itself; write it twice where it means itself",
             super::shortened(pattern)
         ),

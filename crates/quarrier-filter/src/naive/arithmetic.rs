@@ -133,7 +133,7 @@ fn moved(moment: Datum<'_>, months: i64, nanoseconds: i64) -> Result<Datum<'stat
         Datum::Timestamp(at) => {
             let at = if months == 0 { Some(at) } else { add_months_to_timestamp(at, months) };
             let at = at.and_then(|at| at.checked_add(nanoseconds));
-            Datum::Timestamp(at.ok_or(Fault::Overflow { what: "a point in time" })?)
+            Datum::Timestamp(at.ok_or(Fault::Overflow { what: "a timestamp" })?)
         }
         Datum::Time(time) if months == 0 => {
             let sum = i128::from(time) + i128::from(nanoseconds);
@@ -228,5 +228,5 @@ pub(super) fn integer_overflow() -> Fault {
 }
 
 fn span_overflow() -> Fault {
-    Fault::Overflow { what: "a span of time" }
+    Fault::Overflow { what: "an interval" }
 }

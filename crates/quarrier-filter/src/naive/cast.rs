@@ -171,7 +171,7 @@ fn timestamp(datum: Datum<'_>) -> Result<Datum<'_>, Fault> {
         Datum::Timestamp(at) => Some(*at),
         Datum::Date(day) => match calendar::join(*day, 0) {
             Some(at) => Some(at),
-            None => return Err(Fault::Overflow { what: "a point in time" }),
+            None => return Err(Fault::Overflow { what: "a timestamp" }),
         },
         Datum::Text(text) => calendar::parse_timestamp(text),
         _ => None,
@@ -193,7 +193,7 @@ fn interval(datum: Datum<'_>, to: CastTo) -> Result<Datum<'_>, Fault> {
         _ => None,
     };
     let (months, nanoseconds) =
-        parsed.ok_or_else(|| wrong(&datum, "span of time; one is written 1-2 or 3 04:05:06"))?;
+        parsed.ok_or_else(|| wrong(&datum, "valid interval; one is written 1-2 or 3 04:05:06"))?;
     Ok(Datum::Interval { months, nanoseconds })
 }
 

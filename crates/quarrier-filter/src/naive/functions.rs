@@ -97,7 +97,7 @@ fn whole(datum: &Datum<'_>) -> Result<i64, Fault> {
 }
 
 fn too_far() -> Fault {
-    Fault::Overflow { what: "a place in a text" }
+    Fault::Overflow { what: "a position in a string" }
 }
 
 /// Returns `count` characters from position `start`, counted from 1; positions before the string

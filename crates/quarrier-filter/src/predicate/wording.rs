@@ -125,7 +125,7 @@ impl Column<'_> {
         match self.table.columns()[self.column].dictionary() {
             Some(dictionary) => {
                 let texts: i128 = some.iter().map(|(a, b)| b - a + 1).sum();
-                format!("{name} IN ({texts} of {} texts)", dictionary.len())
+                format!("{name} IN ({texts} of {} strings)", dictionary.len())
             }
             None => format!("{name} IN ({} ranges)", some.len()),
         }

@@ -34,7 +34,7 @@ impl Binder<'_> {
         }
         let operand = self.bind(expr)?;
         if !operand.kind.is_number() && !operand.kind.is_interval() {
-            return Err(wrong(at, format!("{} has no sign to turn", operand.kind.named())));
+            return Err(wrong(at, format!("{} cannot be negated", operand.kind.named())));
         }
         let kind = operand.kind;
         self.node([operand], kind, at, |[operand]| Expr::Negate(Box::new(operand)))

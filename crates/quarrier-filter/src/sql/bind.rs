@@ -153,7 +153,9 @@ impl<'a> Binder<'a> {
             bound = Some(match (bound.take(), first.take()) {
                 (Some(left), _) => self.operator(left, &op, right)?,
                 (None, Some(left)) => self.first_operator(left, op, right)?,
-                (None, None) => return Err(wrong(place(&right), "an operator without its left")),
+                (None, None) => {
+                    return Err(wrong(place(&right), "an operator without its left operand"));
+                }
             });
         }
         match bound {
@@ -165,7 +167,7 @@ impl<'a> Binder<'a> {
     fn operand(&mut self, first: &mut Option<ast::Expr>) -> Result<Bound> {
         match first.take() {
             Some(first) => self.bind(first),
-            None => Err(wrong(Location::new(0, 0), "an operator without its left")),
+            None => Err(wrong(Location::new(0, 0), "an operator without its left operand")),
         }
     }
 
@@ -264,7 +266,7 @@ impl<'a> Binder<'a> {
         }
         let mut reason = self.unknown(&name.value);
         if name.quote_style == Some('"') {
-            reason.push_str("; text stands in single quotes");
+            reason.push_str("; strings are in single quotes");
         }
         let error = wrong(at, reason);
         if self.is_ambiguous(&name.value) {

@@ -58,7 +58,7 @@ impl Binder<'_> {
                 self.quantified(*left, (&compare_op, true), &right, at)
             }
             From::AtTimeZone { .. } => {
-                Err(wrong(at, "points in time are in UTC; add an INTERVAL for another zone"))
+                Err(wrong(at, "timestamps are in UTC; add an INTERVAL for another zone"))
             }
             From::Collate { .. } => Err(wrong(at, "text compares by its bytes; without COLLATE")),
             From::Named { .. } => Err(wrong(

@@ -105,7 +105,7 @@ fn target(data_type: &DataType, at: Location) -> Result<(CastTo, Type)> {
         },
         other => {
             let reason = format!(
-                "there is no kind {other} to CAST into; there are BOOLEAN, SMALLINT, INTEGER, \
+                "there is no type {other} to CAST into; there are BOOLEAN, SMALLINT, INTEGER, \
                  BIGINT, NUMERIC(p, s), DOUBLE PRECISION, CHAR(n), VARCHAR(n), DATE, TIME, \
                  TIMESTAMP, INTERVAL YEAR TO MONTH and INTERVAL DAY TO SECOND"
             );

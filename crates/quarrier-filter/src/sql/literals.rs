@@ -25,7 +25,7 @@ pub(super) fn value(value: ast::ValueWithSpan) -> Result<Bound> {
         }
         ast::Value::Boolean(truth) => Bound::literal(Value::Boolean(truth), Type::Boolean, at),
         ast::Value::Null => Bound::literal(Value::Null, Type::Null, at),
-        other => return Err(wrong(at, format!("a value like {other} has no kind here"))),
+        other => return Err(wrong(at, format!("a value like {other} has no type here"))),
     })
 }
 
@@ -50,7 +50,7 @@ pub(super) fn number(digits: &str, at: Location) -> Result<Bound> {
 /// Binds `DATE '…'`, `TIME '…'` and `TIMESTAMP '…'`.
 pub(super) fn typed(typed: ast::TypedString, at: Location) -> Result<Bound> {
     let ast::Value::SingleQuotedString(text) = typed.value.value else {
-        return Err(wrong(at, "expected text between quotes"));
+        return Err(wrong(at, "expected a string between quotes"));
     };
     let kind = match typed.data_type {
         ast::DataType::Date => Type::Date,
@@ -156,7 +156,7 @@ pub(super) fn part(field: &DateTimeField, at: Location) -> Result<Part> {
         DateTimeField::Minute | DateTimeField::Minutes => Part::Minute,
         DateTimeField::Second | DateTimeField::Seconds => Part::Second,
         other => {
-            let reason = format!("{other} is none of YEAR, MONTH, DAY, HOUR, MINUTE, SECOND");
+            let reason = format!("{other} is not one of YEAR, MONTH, DAY, HOUR, MINUTE, SECOND");
             return Err(wrong(at, reason));
         }
     })

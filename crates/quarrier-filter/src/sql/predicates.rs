@@ -261,7 +261,7 @@ impl Binder<'_> {
                     let text = format!("(?i){text}").into_boxed_str();
                     right = Bound::literal(Value::Text(text), Type::Text, right.at);
                 }
-                _ => return Err(wrong(right.at, "the pattern of ~* is text between quotes")),
+                _ => return Err(wrong(right.at, "the pattern of ~* is a string between quotes")),
             }
         }
         let found = self.matched(left, right, None, Matcher::Regex)?;

@@ -172,7 +172,7 @@ impl Binder<'_> {
             if !matches!(end.kind, Type::Null | Type::Date | Type::Time | Type::Timestamp) {
                 return Err(wrong(
                     end.at,
-                    format!("OVERLAPS asks for dates or times, not {}", end.kind.named()),
+                    format!("OVERLAPS needs dates or times, not {}", end.kind.named()),
                 ));
             }
             self.comparable(&ends[0], end)?;

@@ -103,7 +103,7 @@ impl Type {
     pub(super) fn named(self) -> &'static str {
         match self {
             Type::Null => "NULL",
-            Type::Boolean => "a truth value",
+            Type::Boolean => "a boolean",
             Type::Integer => "a whole number",
             Type::Decimal { .. } => "an exact number",
             Type::Float => "a floating number",
