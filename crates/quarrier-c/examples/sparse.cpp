@@ -45,6 +45,6 @@ int main() {
  * fetch 6 bytes at 8
  * fetch 12 bytes at 20
  * or 24 bytes at 8
- * the write differs from what is held at offset 15: 0x62 is given, 0x42 is held; was the file changed?
+ * the write differs from the bytes held at offset 15: 0x62 is given, 0x42 is held; was the file changed?
  * 2 files hold 10 bytes, 3 of them the first
  */
