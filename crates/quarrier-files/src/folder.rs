@@ -257,7 +257,7 @@ mod tests {
     use super::harmless;
 
     #[test]
-    fn names_lead_nowhere_else() {
+    fn names_are_sanitized() {
         for (name, expected) in [
             ("..", "___"),
             (".", "__"),

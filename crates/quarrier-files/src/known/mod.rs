@@ -188,7 +188,7 @@ mod tests {
     use crate::digests::{HashKinds, Hasher};
 
     #[test]
-    fn hashes_are_found_in_lists_of_every_kind() {
+    fn hashes_are_found_in_every_list_format() {
         let kinds = HashKinds { md5: true, sha1: true, blake3: false };
         let mut hasher = Hasher::new(kinds);
         hasher.update(b"abc");

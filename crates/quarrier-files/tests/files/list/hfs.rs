@@ -122,7 +122,7 @@ fn free_blocks_are_those_of_the_bitmap() {
 }
 
 #[test]
-fn a_catalog_that_leads_in_circles_ends() {
+fn a_cyclic_catalog_ends() {
     let (_, source, all) = by_hand();
     let mut image = vec![0; 128 << 10];
     quarrier_core::source::read_full_at(&source, 0, &mut image).unwrap();

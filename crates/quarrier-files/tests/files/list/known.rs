@@ -11,7 +11,7 @@ use quarrier_files::State;
 use super::lab::{content, entries, folder_of_corpora, named, skip};
 
 #[test]
-fn deleted_files_of_the_undelete_test_have_the_bytes_that_its_page_tells() {
+fn deleted_files_of_the_undelete_test_have_the_published_bytes() {
     let zip = folder_of_corpora().join("dftt/6-undel-fat.zip");
     let args = ["-p".as_ref(), zip.as_os_str(), "6-undel-fat/6-fat-undel.dd".as_ref()];
     let output = Command::new("unzip").args(args).output();

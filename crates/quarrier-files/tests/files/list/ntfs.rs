@@ -15,7 +15,7 @@ fn volume(cluster: &str) -> Option<Lab> {
 }
 
 #[test]
-fn files_that_ntfscp_puts_there_are_as_sleuthkit_has_them() {
+fn files_copied_by_ntfscp_match_sleuthkit() {
     for cluster in ["512", "4096", "65536"] {
         let Some(lab) = volume(cluster) else { return };
         for name in ["a.txt", "random.bin", "empty"] {
@@ -34,7 +34,7 @@ fn files_that_ntfscp_puts_there_are_as_sleuthkit_has_them() {
 }
 
 #[test]
-fn folders_deleted_packed_and_sparse_files_are_as_sleuthkit_has_them() {
+fn folders_deleted_compressed_and_sparse_files_match_sleuthkit() {
     let Some(lab) = volume("4096") else { return };
     let Some(mounted) = Mounted::new(&lab, "ntfs-3g", "compression,streams_interface=windows")
     else {

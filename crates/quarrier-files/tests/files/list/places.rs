@@ -120,7 +120,7 @@ fn unallocated_bytes_of_every_file_system_are_those_that_no_allocated_file_has()
 }
 
 #[test]
-fn what_a_damaged_folder_held_is_listed_and_counts_as_unallocated() {
+fn files_of_a_damaged_folder_count_as_unallocated() {
     let lab = Lab::new(16);
     let mut is_made = lab.does("mkfs.vfat", &["-F", "16", "image"]);
     for name in ["a.txt", "docs"] {

@@ -62,21 +62,21 @@ fn mbr_entry(disk: &mut [u8], sector: usize, index: usize, kind: u8, start: u32,
 }
 
 #[test]
-fn clusters_of_fat_are_free_where_the_table_says_so() {
+fn free_clusters_of_fat_follow_the_table() {
     let found = found(&fat(&[2, 3, 7, 98])).unwrap();
     assert_eq!(found.ranges, [5 * 512..8 * 512, 9 * 512..99 * 512]);
     assert_eq!((found.volumes[0].kind, found.volumes[0].free_bytes), ("FAT12", 93 * 512));
 }
 
 #[test]
-fn clusters_of_exfat_are_free_where_the_bitmap_says_so() {
+fn free_clusters_of_exfat_follow_the_bitmap() {
     let found = found(&exfat(&[4, 5, 31])).unwrap();
     assert_eq!(found.ranges, [34 * 512..36 * 512, 38 * 512..63 * 512]);
     assert_eq!(found.volumes[0].kind, "exFAT");
 }
 
 #[test]
-fn what_is_beyond_the_volume_is_free() {
+fn bytes_beyond_the_volume_are_free() {
     let mut bytes = fat(&(2..99).collect::<Vec<_>>());
     assert_eq!(found(&bytes).unwrap().bytes(), 0);
     bytes.resize(200 * 512, 1);
@@ -181,7 +181,7 @@ fn the_backup_of_a_gpt_is_used_where_the_first_is_damaged() {
 }
 
 #[test]
-fn what_holds_no_known_file_system_is_passed_over() {
+fn partitions_without_a_known_file_system_are_skipped() {
     let mut disk = vec![0; 1000 * 512];
     let partitions = [
         (BIOS_BOOT, 10, 19),
@@ -239,7 +239,7 @@ fn partitions_of_an_mbr_are_passed_over_by_their_type() {
 }
 
 #[test]
-fn what_is_not_understood_is_an_error_that_says_where() {
+fn invalid_structures_are_errors_with_their_offset() {
     let refused = |bytes: &[u8], word: &str, place: u64| match found(bytes).unwrap_err() {
         Error::FileSystem { offset, ref found, .. } if found.contains(word) => {
             assert_eq!(offset, place, "{found}");

@@ -87,7 +87,7 @@ fn number_at(image: &Path, at: usize) -> u64 {
 }
 
 #[test]
-fn ext_of_every_shape_says_what_is_free() {
+fn ext_of_every_layout_has_the_expected_free_bytes() {
     let shapes: &[&[&str]] = &[
         &["-t", "ext2"],
         &["-t", "ext2", "-b", "1024", "-O", "^sparse_super,^resize_inode"],
@@ -124,7 +124,7 @@ fn ext_of_every_shape_says_what_is_free() {
 }
 
 #[test]
-fn fat_of_every_width_says_what_is_free() {
+fn fat_of_every_width_has_the_expected_free_bytes() {
     for (mebibytes, args, kind) in [
         (2, &["-F", "12"][..], "FAT12"),
         (16, &["-F", "16"], "FAT16"),
@@ -159,7 +159,7 @@ fn fat_of_every_width_says_what_is_free() {
 }
 
 #[test]
-fn ntfs_says_what_is_free() {
+fn ntfs_has_the_expected_free_bytes() {
     for cluster in ["512", "4096", "65536"] {
         let lab = Lab::new(32);
         if lab.run("mkntfs", &["-q", "-Q", "-F", "-c", cluster, "image"]).is_none() {
@@ -187,7 +187,7 @@ fn ntfs_says_what_is_free() {
 }
 
 #[test]
-fn exfat_says_what_is_free() {
+fn exfat_has_the_expected_free_bytes() {
     let lab = Lab::new(32);
     if lab.run("mkfs.exfat", &["image"]).is_none() {
         skip("mkfs.exfat does not run");

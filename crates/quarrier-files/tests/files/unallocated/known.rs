@@ -42,7 +42,7 @@ fn deleted_files_of_a_fat_volume_are_free() {
 }
 
 #[test]
-fn an_ext2_volume_says_what_its_superblock_counts() {
+fn free_bytes_of_an_ext2_volume_match_its_superblock() {
     let Some(path) = known("containers/ext2.splitraw.000") else { return };
     let image = SplitSource::open(&path).unwrap();
     let found = find(&image).unwrap();
