@@ -256,7 +256,7 @@ impl Stream {
     }
 
     /// Whether a chunk with `bytes` stored bytes is uncompressed.
-    fn is_as_it_is(&self, bytes: u64) -> bool {
+    fn is_uncompressed(&self, bytes: u64) -> bool {
         match self.packing {
             Packing::Stored => true,
             Packing::SnappyAlways => false,
@@ -291,7 +291,7 @@ impl Layout for Stream {
         let (chunk, within) = (offset / self.chunk_bytes, offset % self.chunk_bytes);
         let bytes = self.bytes_of(chunk);
         let Chunk { at, bytes: stored } = self.chunk(chunk)?;
-        let place = match self.is_as_it_is(stored) {
+        let place = match self.is_uncompressed(stored) {
             true if stored < bytes => {
                 return Err(invalid(format!("chunk {chunk} of a stream is too short")));
             }

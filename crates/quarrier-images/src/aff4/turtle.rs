@@ -385,7 +385,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_image_needs_is_read_past() {
+    fn syntax_that_no_image_uses_is_parsed() {
         let text = "@base <x:> . <a> <b> 12, -1.5e3, true, [ <c> 'd'@en ; ], ( 1 [] <e> ), _:f ; .\n\
                     [] <g> \"\\u0041\\n\\\"\" .";
         let expected = [

@@ -87,7 +87,7 @@ impl ConcatAll for Vec<Option<Vec<u8>>> {
 }
 
 #[test]
-fn a_missing_segment_is_named_by_who_reads_there() {
+fn reads_of_a_missing_segment_name_it() {
     let media = media(512 * 8 * 50);
     let mut segments = Shape::default().write(&media);
     segments.truncate(2);
@@ -114,7 +114,7 @@ fn segments_in_the_wrong_order_are_not_read_as_if_they_were_right() {
 }
 
 #[test]
-fn other_files_are_refused_with_what_they_are() {
+fn other_formats_are_refused_by_name() {
     let refused = |bytes: &[u8]| open(vec![bytes.to_vec()]).unwrap_err().to_string();
     assert!(refused(b"").contains("too short"));
     assert!(refused(&[0; 100]).contains("does not begin as an EWF image"));
@@ -136,7 +136,7 @@ fn sections_that_lead_back_end_the_image() {
 }
 
 #[test]
-fn a_hash_that_does_not_hold_is_told_and_a_damaged_one_too() {
+fn mismatching_and_damaged_hashes_are_reported() {
     let media = media(512 * 50);
     let mut segments = Shape { has_digest: false, ..single() }.write(&media);
     let at = position(&segments[0], b"hash\0") + 76;

@@ -65,7 +65,7 @@ fn files_beside_each_other_are_one_image() {
 }
 
 #[test]
-fn what_is_not_named_as_an_image_is_opened_as_it_is() {
+fn files_not_named_as_images_are_opened_as_plain_files() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("image.raw");
     std::fs::write(&path, b"EVF").unwrap();
@@ -108,7 +108,7 @@ fn more_segments_than_are_open_at_a_time_are_read_by_many_threads() {
 }
 
 #[test]
-fn stored_hashes_hold_and_are_told() {
+fn stored_hashes_match_and_are_reported() {
     let media = media(512 * 100);
     for has_digest in [false, true] {
         let image = open(Shape { has_digest, ..Shape::default() }.write(&media)).unwrap();
@@ -156,7 +156,7 @@ fn a_last_sector_that_is_not_full_belongs_to_the_media() {
 
 proptest! {
     #[test]
-    fn any_range_of_any_shape_is_what_was_written(
+    fn any_range_of_any_layout_reads_back(
         sectors in 1usize..300,
         sectors_each in 1u32..40,
         stored_every in 0u64..4,

@@ -326,7 +326,7 @@ fn a_disk_has_its_bytes_however_its_streams_are_packed() {
 }
 
 #[test]
-fn an_image_is_one_whatever_it_is_called_and_wherever_it_lies() {
+fn an_image_is_detected_regardless_of_name_and_place() {
     let lab = Lab::new();
     let disk = disk(1_000_000);
     let file = imaged(&disk, 4096, &Shape::default());
@@ -353,7 +353,7 @@ fn an_image_is_one_whatever_it_is_called_and_wherever_it_lies() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
     #[test]
-    fn any_range_of_any_shape_is_what_was_written(
+    fn any_range_of_any_layout_reads_back(
         (chunk, chunks_in_segment, packing) in (1usize..5000, 1usize..40, 0..PACKINGS.len()),
         (is_wide, is_relative, is_deflated, is_shuffled) in any::<(bool, bool, bool, bool)>(),
         (length, block) in (1usize..200_000, 1usize..9000),

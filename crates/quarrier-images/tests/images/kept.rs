@@ -99,7 +99,7 @@ fn a_second_run_reads_little_to_open_and_gives_the_same_bytes() {
 }
 
 #[test]
-fn what_people_should_know_is_kept_too() {
+fn notices_are_cached_too() {
     let packed = [gzip(&media(2_000_000), 6), b"something else".to_vec()].concat();
     let keeper = Keeper::default();
     let notice = || {
@@ -164,7 +164,7 @@ fn an_index_that_is_damaged_or_of_another_file_is_made_again() {
 }
 
 #[test]
-fn no_index_is_kept_of_what_is_damaged() {
+fn no_index_of_a_damaged_file_is_cached() {
     let media = media(3_000_000);
     for mut packed in [gzip(&media, 6), bzip2(&media)] {
         let middle = packed.len() / 2;

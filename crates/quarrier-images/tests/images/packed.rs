@@ -40,7 +40,7 @@ fn gzip_is_read_anywhere_however_its_members_lie() {
 }
 
 #[test]
-fn gzip_that_is_cut_off_or_changed_gives_what_came_before_and_says_so() {
+fn damaged_gzip_yields_the_bytes_before_the_damage() {
     let media = media(5_000_000);
     let lab = Lab::new();
     let whole = gzip(&media);
@@ -65,7 +65,7 @@ fn gzip_that_is_cut_off_or_changed_gives_what_came_before_and_says_so() {
 }
 
 #[test]
-fn what_the_tools_pack_is_read_anywhere() {
+fn compressed_files_of_the_tools_allow_random_access() {
     let Some((lab, media)) = lab(7_000_000, &["gzip", "xz", "bzip2", "zstd"]) else { return };
     for (command, name, kind) in [
         ("gzip|-k|-9|raw", "raw.gz", Kind::Gzip),
@@ -118,7 +118,7 @@ fn damage_of_a_block_is_of_that_block_alone() {
 }
 
 #[test]
-fn a_packed_image_is_opened_as_the_image_that_it_is() {
+fn a_compressed_image_is_opened_as_the_image_inside() {
     let Some((lab, media)) = lab(3 << 20, &["qemu-img", "xz"]) else { return };
     assert!(lab.runs("qemu-img", "convert|-f|raw|-O|qcow2|-c|raw|image"));
     lab.put("image.gz", &gzip(&lab.read("image")));

@@ -98,7 +98,7 @@ fn chains_of_disks_that_change_others_have_the_bytes_of_all() {
 }
 
 #[test]
-fn a_disk_over_a_shorter_or_raw_one_has_zeros_behind_it() {
+fn a_disk_over_a_shorter_or_raw_one_has_zeros_after_it() {
     let Some((lab, mut media)) = lab(1 << 20) else { return };
     assert!(lab.runs("qemu-img", "create|-f|qcow2|-b|raw|-F|raw|top|3M"));
     media.resize(3 << 20, 0);
@@ -157,7 +157,7 @@ fn encrypted_disks_and_those_with_a_file_for_data_are_refused() {
 }
 
 #[test]
-fn a_disk_that_is_cut_off_gives_what_is_there() {
+fn a_truncated_disk_yields_its_remaining_bytes() {
     let Some((lab, media)) = lab(6 << 20) else { return };
     for (format, options) in
         [("qcow2", "-c"), ("vmdk", "-o|subformat=monolithicSparse"), ("vhdx", "-o|block_size=1M")]

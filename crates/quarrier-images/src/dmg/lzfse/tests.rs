@@ -27,7 +27,7 @@ fn packed(bytes: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn what_was_packed_is_unpacked() {
+fn compressed_data_round_trips() {
     let mut kinds = std::collections::BTreeSet::new();
     for bytes in samples() {
         let packed = packed(&bytes);
@@ -46,7 +46,7 @@ fn what_was_packed_is_unpacked() {
 }
 
 #[test]
-fn damage_is_an_error_or_other_bytes_as_the_other_decoder_says() {
+fn damage_has_the_same_outcome_as_in_the_other_decoder() {
     let mut state = 1u32;
     let mut random = move |below: usize| {
         state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);

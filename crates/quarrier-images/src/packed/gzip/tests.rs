@@ -57,7 +57,7 @@ fn deflated(bytes: &[u8], level: u32) -> Vec<u8> {
 }
 
 #[test]
-fn what_zlib_packed_is_unpacked_however_the_input_comes() {
+fn zlib_output_is_decompressed_with_any_input_chunking() {
     for bytes in samples() {
         for level in [0, 1, 2, 6, 9] {
             let packed = deflated(&bytes, level);
