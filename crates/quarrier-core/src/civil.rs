@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_date_has_no_day() {
+    fn invalid_dates_have_no_day() {
         for year in [-4, 0, 1, 1900, 2000, 2023, 2024, 9999] {
             for month in -1..=14 {
                 for of_month in -1..=33 {

@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_there_is_replaced_by_the_best_that_is() {
+    fn unavailable_sets_fall_back_to_the_best_available() {
         assert!(Isa::Portable.is_available());
         assert_eq!(Isa::available().next(), Some(Isa::best()));
         for isa in Isa::ALL {

@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_taken_of_a_limit_is_left_out() {
+    fn usage_is_subtracted_from_limits() {
         assert_eq!([None, Some(7), Some(200)].map(|taken| remaining(100, taken)), [50, 93, 0]);
         assert!(usable_bytes().is_none_or(|bytes| bytes > 0));
     }
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_beyond_which_a_group_is_slowed_down_is_not_left() {
+    fn memory_beyond_the_throttling_limit_is_not_usable() {
         let root = files(&[
             ("a/memory.max", "1000\n"),
             ("a/memory.high", "700\n"),

@@ -75,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_panic_is_caught_and_says_nothing_of_what_it_said() {
+    fn a_caught_panic_hides_its_message() {
         fn fails() {
             panic!("offset overflow");
         }

@@ -25,7 +25,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_panic_left_locked_can_be_locked_again() {
+    fn a_lock_held_during_a_panic_can_be_locked_again() {
         let mutex = Mutex::new(1);
         let panicked = std::thread::scope(|scope| {
             let holder = crate::threads::in_scope(scope, "", || {

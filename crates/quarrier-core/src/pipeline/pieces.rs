@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_own_together_what_the_whole_owns_and_see_as_much() {
+    fn parts_together_own_and_see_as_much_as_the_whole() {
         let source = Sparse(100_000, vec![5_000..9_000, 70_000..70_001]);
         for skip_zeros in [false, true] {
             let need = Need { before_bytes: 3, after_bytes: 10, skip_zeros };

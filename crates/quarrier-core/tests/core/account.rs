@@ -58,7 +58,7 @@ fn loads_of_a_run_add_up() {
 }
 
 #[test]
-fn the_load_shows_who_is_slow() {
+fn the_load_shows_the_slow_stage() {
     let bytes = noise(40_000);
     let delay = Duration::from_millis(5);
     let source = SlowSource::new(bytes.clone(), move |_| delay);
@@ -73,7 +73,7 @@ fn the_load_shows_who_is_slow() {
 }
 
 #[test]
-fn a_plan_is_made_of_wishes_and_what_the_source_is() {
+fn a_plan_depends_on_settings_and_source() {
     let memory = Memory::new("memory", noise(1_000));
     let slow = SlowSource::new(noise(1_000), |_| Duration::ZERO);
     let plan = |pipeline: Pipeline<'_>| pipeline.plan(Need::default()).unwrap();
@@ -95,7 +95,7 @@ fn a_plan_is_made_of_wishes_and_what_the_source_is() {
 }
 
 #[test]
-fn wishes_of_zero_are_planned() {
+fn settings_of_zero_are_planned() {
     let source = Memory::new("memory", noise(10_000_000));
     let zeros = Pipeline::new(&source).workers(0).readers(0).buffers(0).buffer_bytes(0);
     let plan = zeros.plan(Need::default()).unwrap();
@@ -116,7 +116,7 @@ fn buffers_that_nobody_asked_for_fit_the_most_workers() {
 }
 
 #[test]
-fn wishes_that_cannot_be_met_are_refused_before_anything_is_read() {
+fn impossible_settings_are_refused_before_anything_is_read() {
     let source = Memory::new("memory", noise(1_000));
     let new = || Pipeline::new(&source).access(Access::Queue);
     for (pipeline, says) in [

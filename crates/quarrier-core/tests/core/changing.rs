@@ -50,7 +50,7 @@ fn sees_changes(pipeline: &Pipeline<'_>, path: &Path) -> bool {
 }
 
 #[test]
-fn what_others_may_change_is_copied_where_nobody_promised() {
+fn changing_bytes_are_copied_without_a_promise() {
     let _slots = slots();
     for access in ACCESSES.map(Some).into_iter().chain([None]) {
         for joins in [false, true] {

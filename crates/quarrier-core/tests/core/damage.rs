@@ -92,7 +92,7 @@ fn a_disk_with_no_readable_sector_is_one_unreadable_range() {
 }
 
 #[test]
-fn a_device_that_goes_away_is_an_error_that_says_so() {
+fn a_device_that_disappears_is_a_clear_error() {
     let bytes = noise(1 << 20);
     for access in ACCESSES {
         for workers in [1, 4] {
@@ -186,7 +186,7 @@ fn a_source_without_windows_is_read_where_windows_were_asked_for() {
 }
 
 #[test]
-fn a_source_that_says_by_the_kind_of_its_error_that_it_is_gone_is_not_read_on() {
+fn reading_stops_when_the_error_kind_means_that_the_source_is_gone() {
     use std::io::ErrorKind::{ConnectionAborted, NotConnected, StaleNetworkFileHandle};
     for kind in [ConnectionAborted, NotConnected, StaleNetworkFileHandle] {
         for access in ACCESSES {

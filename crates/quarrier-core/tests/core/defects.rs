@@ -126,7 +126,7 @@ impl Kernel for Dawdles {
 }
 
 #[test]
-fn offsets_are_right_whoever_finishes_first() {
+fn offsets_are_right_in_any_order_of_completion() {
     let bytes = noise(300_001);
     let file = temp_file(&bytes);
     let expected: Vec<(u64, u8)> = (0..).zip(bytes.iter().copied()).collect();

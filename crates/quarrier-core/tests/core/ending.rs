@@ -48,7 +48,7 @@ fn pipeline(source: &dyn Source, access: Access, workers: usize) -> Pipeline<'_>
 }
 
 #[test]
-fn the_stop_flag_ends_a_run_early_with_what_is_done() {
+fn the_stop_flag_ends_a_run_early_and_keeps_results() {
     for access in ACCESSES {
         for workers in [1, 4] {
             without_hanging(move || {

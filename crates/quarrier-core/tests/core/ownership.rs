@@ -99,7 +99,7 @@ fn every_byte_of_a_file_is_owned_once_and_in_order_through_io_uring() {
 }
 
 #[test]
-fn whatever_is_not_wished_for_is_planned() {
+fn unset_settings_are_planned() {
     let bytes = noise(SOURCE_BYTES as usize);
     let file = temp_file(&bytes);
     let need = Need { before_bytes: 2, after_bytes: 9, skip_zeros: true };
@@ -133,7 +133,7 @@ fn an_empty_range_has_no_chunks_wherever_it_lies() {
 }
 
 #[test]
-fn a_range_that_ends_behind_the_source_ends_with_it() {
+fn a_range_beyond_the_source_ends_with_it() {
     let bytes = noise(10_000);
     let source = Memory::new("noise", &bytes[..]);
     let census = Census { expected: &bytes, need: Need::default() };

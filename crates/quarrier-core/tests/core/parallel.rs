@@ -39,7 +39,7 @@ fn by_workers(inputs: [&[u8]; 2], halo: usize, cut: Cut) -> Vec<u64> {
 
 proptest! {
     #[test]
-    fn what_comes_out_does_not_depend_on_the_cut(
+    fn results_do_not_depend_on_the_cut(
         pairs in prop::collection::vec(any::<(u8, u8)>(), 0..300),
         halo in prop_oneof![0_usize..20, Just(1_000)],
         chunk in prop_oneof![0_usize..40, Just(1_000), Just(usize::MAX)],
@@ -92,7 +92,7 @@ fn workers_work_at_the_same_time() {
 }
 
 #[test]
-fn whoever_is_free_claims_the_next_chunk() {
+fn idle_workers_claim_the_next_chunk() {
     without_hanging(|| {
         let done = AtomicUsize::new(0);
         let mut out = [0; 100];
@@ -123,7 +123,7 @@ fn a_panic_reaches_the_caller_with_its_indexes_and_the_others_stop() {
 }
 
 #[test]
-fn panics_of_every_kind_are_told() {
+fn panics_with_any_payload_are_reported() {
     let told = |kernel: fn()| {
         let ended = parallel::init(&mut [0], Cut::default(), |_, _| kernel());
         ended.unwrap_err().to_string()

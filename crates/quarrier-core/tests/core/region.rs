@@ -21,7 +21,7 @@ pub(crate) fn slots() -> RwLockReadGuard<'static, ()> {
 }
 
 #[test]
-fn buffers_are_zero_and_aligned_to_pages_whatever_their_size() {
+fn buffers_of_any_size_are_zero_and_page_aligned() {
     for bytes in [0, 1, 4_095, 4_096, 4_097, 1 << 20] {
         let mut buffer = AlignedBuffer::new(bytes);
         assert_eq!(buffer.len(), bytes);
@@ -33,7 +33,7 @@ fn buffers_are_zero_and_aligned_to_pages_whatever_their_size() {
 }
 
 #[test]
-fn buffers_side_by_side_are_as_others_and_each_its_own() {
+fn adjacent_buffers_are_independent() {
     // Total sizes: less than half a large page, half of one, one, and several that end within one.
     let whole = 1 << 20;
     for (count, bytes) in [(0, 10), (3, 0), (3, 5_000), (1, whole), (2, whole), (5, whole + 1)] {
@@ -78,7 +78,7 @@ fn a_lease_gives_its_thing_back_as_it_was_left() {
 }
 
 #[test]
-fn who_wants_a_thing_waits_until_one_comes_back() {
+fn a_thread_waits_until_an_item_is_returned() {
     without_hanging(|| {
         let pool = BufferPool::new(vec![(), ()]);
         let (lent, most) = (AtomicUsize::new(0), AtomicUsize::new(0));
@@ -101,7 +101,7 @@ fn who_wants_a_thing_waits_until_one_comes_back() {
 }
 
 #[test]
-fn closing_a_pool_wakes_all_who_wait_with_nothing() {
+fn closing_a_pool_wakes_all_waiting_threads() {
     without_hanging(|| {
         let pool = BufferPool::new(vec![5]);
         let lease = pool.lend().unwrap();
@@ -117,7 +117,7 @@ fn closing_a_pool_wakes_all_who_wait_with_nothing() {
 }
 
 #[test]
-fn a_window_shows_any_range_whatever_its_start() {
+fn a_window_shows_any_range_with_any_alignment() {
     let _slots = slots();
     let bytes = noise(20_000);
     let file = temp_file(&bytes);

@@ -131,7 +131,7 @@ fn a_source_that_panics_is_an_error_and_nobody_waits_forever() {
 }
 
 #[test]
-fn nothing_is_read_before_the_start_nor_while_all_slots_are_out() {
+fn nothing_is_read_before_the_start_or_without_free_slots() {
     without_hanging(|| {
         let feed = feed(Memory::new("memory", noise(10_000)), 1_000, 0, 2);
         let soon = Duration::from_millis(10);
@@ -148,7 +148,7 @@ fn nothing_is_read_before_the_start_nor_while_all_slots_are_out() {
 }
 
 #[test]
-fn closing_wakes_readers_and_whoever_waits() {
+fn closing_wakes_readers_and_waiting_threads() {
     without_hanging(|| {
         let feed = feed(Memory::new("memory", noise(10_000)), 1_000, 0, 1);
         feed.start(3).unwrap();

@@ -31,7 +31,7 @@ fn message(made: Result<SharedRegion, Error>) -> String {
 }
 
 #[test]
-fn a_region_is_zeros_aligned_to_its_pages_whatever_its_size() {
+fn regions_of_any_size_are_zero_and_page_aligned() {
     for length in [0, 1, 4_096, 4_097, HUGE_PAGE_BYTES - 1, HUGE_PAGE_BYTES, (5 << 20) + 3] {
         let mut region = SharedRegion::new(length).unwrap();
         assert_eq!(region.len(), length);
@@ -70,7 +70,7 @@ fn large_regions_side_by_side_do_not_lie_in_the_same_place_of_the_cache() {
 }
 
 #[test]
-fn who_maps_the_descriptor_sees_the_same_bytes_and_survives_the_first_holder() {
+fn mappings_share_bytes_and_outlive_the_first_holder() {
     for length in [10_000, 4 << 20] {
         let mut first = SharedRegion::new(length).unwrap();
         let second = again(&first, length).unwrap();

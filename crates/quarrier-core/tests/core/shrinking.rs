@@ -184,7 +184,7 @@ impl Kernel for Pause {
 }
 
 #[test]
-fn a_window_whose_pages_vanish_shows_zeros_and_says_so() {
+fn a_window_whose_pages_vanish_shows_zeros_and_is_torn() {
     let _slots = slots();
     let bytes = noise(50_000);
     let file = temp_file(&bytes);

@@ -132,7 +132,7 @@ fn open_joins_a_split_image_and_opens_other_files_alone() {
 }
 
 #[test]
-fn what_holds_no_bytes_is_refused_with_advice() {
+fn paths_without_bytes_are_refused_with_advice() {
     let folder = tempfile::tempdir().unwrap();
     let error = FileSource::open(folder.path()).unwrap_err();
     assert!(matches!(error, Error::NotReadable { .. }), "{error:?}");
@@ -144,7 +144,7 @@ fn what_holds_no_bytes_is_refused_with_advice() {
 }
 
 #[test]
-fn faults_of_a_part_are_told_with_the_offset_in_the_whole() {
+fn errors_of_a_part_have_the_offset_in_the_whole() {
     let bytes = noise(51_200);
     let failing = FailingSource::new(bytes.clone(), 512, &[3, 4]);
     let parts: Vec<Box<dyn Source>> =

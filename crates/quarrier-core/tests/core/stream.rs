@@ -59,7 +59,7 @@ fn collect_stream<T: Send, K: Kernel<Output = Vec<T>>>(
 }
 
 #[test]
-fn a_stream_yields_what_memory_yields() {
+fn a_stream_yields_the_same_as_memory() {
     let size = (0u32..=17).prop_flat_map(|bits| 1usize << bits..=1 << bits.max(1));
     let around = || prop_oneof![Just(0usize), 1usize..20, 4_000usize..5_000];
     let input = (size, around(), around(), 1usize..=4, 1usize..=6, 0usize..30_000);
@@ -142,7 +142,7 @@ fn an_empty_stream_has_no_chunks_and_ends_well() {
 }
 
 #[test]
-fn what_a_stream_gave_before_it_failed_is_handed_on() {
+fn bytes_before_a_stream_failure_are_processed() {
     let bytes = noise(100_000);
     let nothing = Memory::new("unused", b"");
     for (after_bytes, buffer_bytes) in [(0, 1 << 20), (9, 1 << 20), (9, 30_000), (5_000, 4_096)] {
@@ -242,7 +242,7 @@ impl Read for Pausing<'_> {
 }
 
 #[test]
-fn what_came_before_a_pause_is_handed_on_and_said_to_be_so() {
+fn bytes_before_a_pause_are_passed_on_and_marked() {
     let nothing = Memory::new("unused", b"");
     let mut chunks = Vec::new();
     let mut sink = |chunk: &Chunk<'_>, part: &mut Vec<(u64, u64)>| {

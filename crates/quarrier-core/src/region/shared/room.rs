@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_machine_leaves_what_is_available_and_the_swap() {
+    fn the_machine_leaves_available_memory_and_swap() {
         let text = "MemTotal: 9000 kB\nMemAvailable:    2000 kB\nSwapFree: 500 kB\n";
         assert_eq!(machine(text).unwrap().bytes, 2_500 * 1_024);
         assert_eq!(machine("MemTotal: 9000 kB\n"), None);
