@@ -311,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_planned_for_what_is_held_or_lies_behind_the_end() {
+    fn nothing_is_planned_for_held_bytes_or_beyond_the_end() {
         let mut file = Reading::of("short", 1000);
         assert_eq!(file.requests, [Span::new(0, HEAD_BYTES)]);
         assert_eq!(file.ahead.plan(&file.file, Span::new(10, 5000)).unwrap(), []);

@@ -165,7 +165,7 @@ impl Map {
         };
         let (leaf, at) = (&mut self.leaves[index], offset - self.keys[index]);
         if at >= leaf.last_end() {
-            return self.insert_behind(index, offset, data, stamp);
+            return self.insert_after(index, offset, data, stamp);
         }
         let run = leaf.runs_upto(at);
         let joins = leaf.end(run - 1) == at || leaf.start(run) == at + data.len() as u64;
@@ -196,7 +196,7 @@ impl Map {
     }
 
     /// Inserts bytes after the last run of a leaf.
-    fn insert_behind(&mut self, index: usize, offset: u64, data: &[u8], stamp: u64) -> usize {
+    fn insert_after(&mut self, index: usize, offset: u64, data: &[u8], stamp: u64) -> usize {
         let (leaf, at) = (&mut self.leaves[index], offset - self.keys[index]);
         if at == leaf.last_end() {
             let room = BYTES_MAX - leaf.len_bytes();

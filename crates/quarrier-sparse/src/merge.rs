@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn greedy_requests_cover_what_they_reach() {
+    fn greedy_requests_cover_ranges_in_reach() {
         let greedy = |bytes_min| Merge::Greedy { bytes_min };
         check(&greedy(0), &[(0, 2), (4, 2)], 100, &[(0, 2), (4, 2)]);
         check(&greedy(4), &[(0, 2), (4, 2)], 100, &[(0, 6)]);

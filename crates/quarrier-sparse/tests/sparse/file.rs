@@ -11,7 +11,7 @@ fn file_of(blocks: &[(u64, &[u8])]) -> SparseFile {
 }
 
 #[test]
-fn neighbours_are_joined_whatever_the_order_of_writes() {
+fn adjacent_blocks_are_joined_in_any_order_of_writes() {
     let file = file_of(&[(0, b"A"), (3, b"D"), (2, b"C")]);
     assert_eq!(file.blocks(), [Span::new(0, 1), Span::new(2, 2)]);
     assert_eq!(file.need(2, 2).unwrap(), []);
@@ -59,7 +59,7 @@ fn ranges_past_the_greatest_offset_are_errors() {
 }
 
 #[test]
-fn nothing_is_needed_or_accepted_behind_the_end() {
+fn nothing_is_needed_or_accepted_beyond_the_end() {
     let mut file = SparseFile::builder("test").length(10).build();
     assert_eq!(file.need(8, 100).unwrap(), [Span::new(8, 2)]);
     assert_eq!(file.need(50, 100).unwrap(), []);
