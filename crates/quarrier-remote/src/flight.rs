@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_under_way_is_left_out() {
+    fn spans_in_flight_are_left_out() {
         let left = without(
             vec![span(0, 100), span(200, 10)],
             [span(20, 10), span(90, 115), span(300, 5)].into_iter(),

@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn an_s3_key_is_taken_as_it_is() {
+    fn an_s3_key_is_used_verbatim() {
         let location = Location::parse("s3://bucket/a b/%41?x").unwrap();
         let Place::Bucket { store, bucket, key } = location.place else { panic!("no bucket") };
         assert_eq!((store, bucket.as_str(), key.as_str()), (Store::S3, "bucket", "a b/%41?x"));

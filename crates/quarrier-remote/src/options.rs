@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn a_proxy_for_http_is_not_taken_from_what_a_stranger_sent() {
+    fn the_http_proxy_does_not_come_from_a_request_header() {
         check(&[("HTTP_PROXY", "http://evil")], None, None);
         check(&[("Http_Proxy", "http://evil"), ("http_proxy", "http://a")], Some("http://a"), None);
     }

@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_fetched_ahead_where_that_is_not_wished() {
+    fn nothing_is_fetched_ahead_if_disabled() {
         let mut streams = Streams::new(100 * MIB, 0);
         streams.announce(Span::new(0, 10 * MIB));
         for n in 0..100 {

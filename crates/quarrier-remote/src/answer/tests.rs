@@ -37,7 +37,7 @@ fn is_changed(answer: Result<Answer, Refusal>) {
 }
 
 #[test]
-fn a_part_that_is_what_was_asked_for_is_taken() {
+fn the_requested_range_is_accepted() {
     let fields =
         [("content-range", "bytes 10-99/1000"), ("content-length", "90"), ("etag", "\"a\"")];
     let version = known();
@@ -91,7 +91,7 @@ fn a_part_of_another_version_is_never_taken() {
 }
 
 #[test]
-fn dates_tell_versions_apart_where_no_strong_etag_does() {
+fn dates_distinguish_versions_without_a_strong_etag() {
     let version = |etag: Option<&str>, date: &str| Version {
         length: 5,
         etag: etag.map(str::to_string),
@@ -104,7 +104,7 @@ fn dates_tell_versions_apart_where_no_strong_etag_does() {
 }
 
 #[test]
-fn an_empty_object_is_told_by_an_unsatisfiable_range() {
+fn an_unsatisfiable_range_reveals_an_empty_object() {
     let judge = |fields: &[(&'static str, &str)]| {
         judge(
             StatusCode::RANGE_NOT_SATISFIABLE,
@@ -118,7 +118,7 @@ fn an_empty_object_is_told_by_an_unsatisfiable_range() {
 }
 
 #[test]
-fn what_passes_by_is_tried_again_and_what_stays_is_not() {
+fn temporary_failures_are_retried_and_permanent_ones_are_not() {
     for status in [408, 429, 500, 502, 503, 504] {
         is_tried_again(check(status, &[]));
     }

@@ -111,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_written_is_read_and_nothing_else_is() {
+    fn descriptions_round_trip_and_other_text_is_rejected() {
         let etag = Some("\"a: b\"".to_string());
         let version = Version { length: 7, etag, last_modified: None };
         let about = About::new("https://h/a?b=c", "https://h/a?…", &version);

@@ -34,7 +34,7 @@ fn read(source: &RemoteSource, object: &[u8], offset: u64) {
 }
 
 #[test]
-fn what_one_run_fetched_the_next_reads_from_disk() {
+fn the_next_run_reads_fetched_bytes_from_disk() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::new(noise(5_000_000, 1), |_| Act::Serve);
     for run in 0..2 {
@@ -89,7 +89,7 @@ fn another_version_of_an_object_is_another_entry() {
 }
 
 #[test]
-fn an_object_without_a_validator_is_not_kept() {
+fn an_object_without_a_validator_is_not_cached() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::with_fields(noise(100_000, 5), "", |_| Act::Serve);
     let remote = remote(cached(folder.path()));
@@ -98,7 +98,7 @@ fn an_object_without_a_validator_is_not_kept() {
 }
 
 #[test]
-fn bytes_that_were_changed_on_disk_are_fetched_anew() {
+fn bytes_changed_on_disk_are_fetched_again() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::new(noise(100_000, 6), |_| Act::Serve);
     let open = || {
@@ -249,7 +249,7 @@ fn a_full_disk_turns_the_cache_off_with_a_warning() {
 }
 
 #[test]
-fn what_is_kept_is_for_its_owner_only() {
+fn only_the_owner_may_read_cached_files() {
     let outer = tempfile::tempdir().unwrap();
     let folder = outer.path().join("a/b");
     let server = Server::new(noise(1000, 12), |_| Act::Serve);
@@ -267,7 +267,7 @@ fn open_cache(folder: &Path) -> Cache {
 }
 
 #[test]
-fn offline_what_is_cached_is_read_and_the_rest_is_an_error_of_its_range() {
+fn offline_reads_of_uncached_ranges_are_errors() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::new(noise(5_000_000, 9), |_| Act::Serve);
     {

@@ -48,14 +48,14 @@ fn a_precondition_that_fails_is_the_same_error() {
 }
 
 #[test]
-fn another_length_is_an_error_where_no_validator_tells() {
+fn another_length_is_an_error_without_validators() {
     let other = "Content-Range: bytes 50000-50999/100001\r\n".to_string();
     check("", Act::Status(206, other));
     check("", Act::Status(416, "Content-Range: bytes */10\r\n".to_string()));
 }
 
 #[test]
-fn the_validator_is_sent_so_that_the_server_can_tell() {
+fn requests_send_the_validator() {
     let server = Server::new(noise(100_000, 2), |_| Act::Serve);
     let remote = remote(exact());
     let source = remote.open(&server.url()).unwrap();

@@ -32,7 +32,7 @@ fn read(source: &RemoteSource) -> ErrorKind {
 }
 
 #[test]
-fn whoever_waits_when_the_client_is_dropped_gets_an_error() {
+fn readers_get_an_error_when_the_client_is_dropped() {
     let server = mute();
     let mut options = exact();
     options.timeouts.progress = Duration::from_secs(3600);
@@ -50,7 +50,7 @@ fn whoever_waits_when_the_client_is_dropped_gets_an_error() {
 }
 
 #[test]
-fn whoever_waits_when_the_stop_flag_is_set_gets_an_error() {
+fn readers_get_an_error_when_the_stop_flag_is_set() {
     let server = mute();
     let stop = Arc::new(AtomicBool::new(false));
     let mut options = exact();
@@ -111,7 +111,7 @@ fn a_range_that_cannot_be_had_is_an_error_of_that_range_alone() {
 }
 
 #[test]
-fn what_was_fetched_along_and_failed_does_not_fail_the_read() {
+fn a_failed_read_ahead_does_not_fail_the_read() {
     // The read itself succeeds; rounded up, it would reach the bad byte.
     let server = Server::new(noise(1_000_000, 5), |ask| match &ask.range {
         Some(range) if range.contains(&500_200) => Act::Status(500, String::new()),

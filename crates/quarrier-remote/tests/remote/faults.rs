@@ -115,14 +115,14 @@ fn check(seed: u64, mut options: Options) {
 }
 
 #[test]
-fn no_byte_is_wrong_whatever_the_server_does() {
+fn no_byte_is_wrong_with_a_faulty_server() {
     let mut options = hasty();
     options.memory_bytes_max = 1 << 20;
     check(1, options);
 }
 
 #[test]
-fn no_byte_is_wrong_where_they_are_kept_on_disk_as_well() {
+fn no_byte_is_wrong_with_a_cache_on_disk() {
     let folder = tempfile::tempdir().unwrap();
     let mut options = exact();
     options.memory_bytes_max = 100_000;

@@ -42,7 +42,7 @@ fn bytes_on_their_way_are_waited_for_and_not_fetched_twice() {
 }
 
 #[test]
-fn what_is_held_is_not_fetched_again() {
+fn held_bytes_are_not_fetched_again() {
     let server = Server::new(noise(100_000, 2), |_| Act::Serve);
     let remote = remote(exact());
     let source = remote.open(&server.url()).unwrap();
@@ -129,7 +129,7 @@ fn an_announced_range_is_fetched_whole_and_nothing_beyond() {
 }
 
 #[test]
-fn memory_stays_within_its_bound_and_what_went_is_fetched_again() {
+fn memory_is_bounded_and_evicted_bytes_are_fetched_again() {
     let server = Server::new(noise(8 << 20, 7), |_| Act::Serve);
     let mut options = hasty();
     options.memory_bytes_max = 1 << 20;

@@ -24,7 +24,7 @@ fn gathered<'c>(claims: impl IntoIterator<Item = &'c Claim>) -> Claims {
 
 proptest! {
     #[test]
-    fn what_was_written_is_read(claims in prop::collection::vec(claim(), 0..20)) {
+    fn journals_round_trip(claims in prop::collection::vec(claim(), 0..20)) {
         let (header, read) = read(&written(&claims)).unwrap();
         prop_assert_eq!(header, Header { key: [7; 32], length: LENGTH });
         prop_assert_eq!(read, gathered(&claims));

@@ -71,7 +71,7 @@ fn check_claims(folder: &Path, object: &[u8]) -> usize {
 
 /// Repeatedly kills two children that fill the same cache; their claims are right.
 #[test]
-fn whatever_killed_processes_claim_is_right() {
+fn claims_of_killed_processes_are_right() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::new(noise(LENGTH as usize, 1), |_| Act::Serve);
     let mut random = Random::new(3);

@@ -10,7 +10,7 @@ use crate::server::{Act, Server};
 use crate::{exact, hasty, noise, remote};
 
 #[test]
-fn opening_is_one_request_which_brings_the_first_bytes() {
+fn opening_takes_one_request_for_the_first_bytes() {
     let server = Server::new(noise(100_000, 1), |_| Act::Serve);
     let remote = remote(hasty());
     let source = remote.open(&server.url()).unwrap();
@@ -25,7 +25,7 @@ fn opening_is_one_request_which_brings_the_first_bytes() {
 }
 
 #[test]
-fn a_name_that_tells_of_a_directory_at_the_end_is_opened_there() {
+fn files_with_a_directory_at_the_end_are_opened_there() {
     let server = Server::new(noise(1_000_000, 1), |_| Act::Serve);
     let remote = remote(hasty());
     let source = remote.open(&server.url_of("/a.zip?signed")).unwrap();
@@ -74,7 +74,7 @@ fn a_server_that_refuses_the_range_of_an_empty_object_without_its_length_is_aske
 }
 
 #[test]
-fn a_server_that_ignores_ranges_is_read_whole_where_that_is_little() {
+fn small_objects_are_read_whole_without_ranges() {
     let server = Server::new(noise(100_000, 3), |_| Act::Whole);
     let remote = remote(hasty());
     let source = remote.open(&server.url()).unwrap();
@@ -85,7 +85,7 @@ fn a_server_that_ignores_ranges_is_read_whole_where_that_is_little() {
 }
 
 #[test]
-fn a_server_that_ignores_ranges_of_a_large_object_is_an_error_that_says_so() {
+fn large_objects_without_ranges_are_a_clear_error() {
     let server = Server::new(noise(100_000, 3), |_| Act::Whole);
     let mut options = hasty();
     options.whole_bytes_max = 99_999;
@@ -96,14 +96,14 @@ fn a_server_that_ignores_ranges_of_a_large_object_is_an_error_that_says_so() {
 }
 
 #[test]
-fn a_whole_body_whose_end_cannot_be_told_from_a_cut_is_not_believed() {
+fn a_whole_body_without_a_detectable_end_is_rejected() {
     let server = Server::new(noise(1000, 4), |_| Act::WholeUncounted);
     let error = remote(hasty()).open(&server.url()).unwrap_err();
     assert!(matches!(error, Error::Failed { .. }), "{error}");
 }
 
 #[test]
-fn what_the_server_does_not_have_or_give_is_said_without_trying_again() {
+fn missing_and_denied_objects_are_reported_without_retries() {
     for (status, kind) in [
         (404, ErrorKind::NotFound),
         (410, ErrorKind::NotFound),
@@ -137,7 +137,7 @@ fn a_server_that_fails_at_first_is_tried_again() {
 }
 
 #[test]
-fn no_connection_no_host_and_no_url_are_told_soon() {
+fn failed_connections_unknown_hosts_and_bad_urls_are_reported_soon() {
     let remote = remote(hasty());
     // No server listens on a port that was just released.
     let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
@@ -229,7 +229,7 @@ fn an_object_of_a_bucket_is_asked_for_with_a_signature_that_is_not_shown() {
 }
 
 #[test]
-fn objects_of_google_and_azure_are_asked_for_where_their_settings_say() {
+fn objects_of_google_and_azure_are_requested_from_their_configured_hosts() {
     let server = Server::new(noise(100_000, 10), |_| Act::Serve);
     let mut options = exact();
     let setting = |name: &str, value: &str| (name.to_string(), value.to_string());
