@@ -45,7 +45,7 @@ mod tests {
     use crate::calendar::{SECOND_NS, parse_time, parse_timestamp};
 
     #[test]
-    fn what_is_shown_is_read_again() {
+    fn formatted_values_round_trip() {
         for ns in [0, 1, -1, 1_234_567_890_123_456_789, i64::MAX, i64::MIN] {
             assert_eq!(parse_timestamp(&show_timestamp(ns)), Some(ns));
         }

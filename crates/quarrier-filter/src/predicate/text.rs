@@ -196,7 +196,7 @@ mod tests {
     use quarrier_messages::column::{Dictionary, Texts};
 
     #[test]
-    fn a_pattern_selects_the_texts_that_match_it() {
+    fn a_pattern_selects_matching_strings() {
         let words =
             ["", "aa", "ab", "aab", "aba", "b", "ba", "baa", "bb", "bbb", "é", "éa", "aaaa"];
         let mut texts: Vec<String> = words.iter().map(|word| (*word).to_string()).collect();

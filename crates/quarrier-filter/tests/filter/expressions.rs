@@ -3,7 +3,7 @@
 use crate::asked::check;
 
 #[test]
-fn comparisons_are_by_value_whatever_the_kind() {
+fn comparisons_are_by_value_for_all_types() {
     check(&[
         ("i = 7.00", "TRUE"),
         ("i <> 7e0", "FALSE"),
@@ -106,7 +106,7 @@ fn truth_is_kleenes() {
 }
 
 #[test]
-fn between_and_in_are_what_they_are_written_for() {
+fn between_and_in_equal_their_expansions() {
     check(&[
         ("i BETWEEN 7 AND 7", "TRUE"),
         ("i BETWEEN ASYMMETRIC 9 AND 5", "FALSE"),
@@ -226,7 +226,7 @@ fn char_n_is_filled_up_with_blanks() {
 }
 
 #[test]
-fn casts_convert_or_say_what_they_cannot() {
+fn casts_convert_or_report_a_clear_fault() {
     check(&[
         ("CAST('42' AS INTEGER)", "42"),
         ("CAST(' -42 ' AS INTEGER)", "-42"),
@@ -302,7 +302,7 @@ fn dates_times_and_spans_are_calculated() {
 }
 
 #[test]
-fn a_text_that_is_written_beside_a_date_is_one() {
+fn a_string_literal_beside_a_date_is_a_date() {
     // The row has day 2020-01-01, and timestamp 2020-01-01 00:00:01.5.
     check(&[
         ("day = '2020-01-01'", "TRUE"),

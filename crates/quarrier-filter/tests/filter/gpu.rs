@@ -52,7 +52,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 24, failure_persistence: None, ..Default::default() })]
 
     #[test]
-    fn every_condition_that_a_device_takes_selects_what_the_naive_evaluator_selects(
+    fn devices_select_the_same_rows_as_the_naive_evaluator(
         seed: u64,
         segments in prop::collection::vec(
             prop_oneof![1..200_usize, Just(4096), 4000..4200_usize, Just(8500)],
@@ -69,7 +69,7 @@ proptest! {
 }
 
 #[test]
-fn numeric_conditions_of_every_kind_are_taken() {
+fn numeric_conditions_are_supported() {
     let table = table(5, &[65_536, 65_536, 777]);
     let conditions = bound(
         &table,
@@ -115,7 +115,7 @@ fn more_conditions_than_one_launch_takes_are_answered_in_several() {
 }
 
 #[test]
-fn what_the_kernel_does_not_know_is_refused_by_name() {
+fn unsupported_conditions_are_refused_by_number() {
     let Some(device) = device() else { return };
     let table = table(3, &[100]);
     let mut resident = ResidentTable::new(&table, &device).unwrap();

@@ -215,7 +215,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 120, ..ProptestConfig::default() })]
 
     #[test]
-    fn groups_are_what_going_through_the_rows_finds(
+    fn groups_match_a_loop_over_the_rows(
         seed: u64,
         segments in prop::collection::vec(1..9000_usize, 1..4),
     ) {
@@ -229,7 +229,7 @@ proptest! {
 }
 
 #[test]
-fn what_may_not_fit_is_left_to_others() {
+fn groupings_that_may_not_fit_have_no_plan() {
     let table = table(7, &[5_000, 5_000]);
     let refused = |keys: &[&str], numbers: &[Number]| {
         let keys = keys.iter().map(|name| column(name)).collect();

@@ -25,7 +25,7 @@ fn check_refused(text: String, words: &str) {
 }
 
 #[test]
-fn what_nests_too_deep_is_refused() {
+fn too_deep_nesting_is_refused() {
     for n in [1_000, 10_000] {
         for (open, middle, close) in [
             ("(", "b", ")"),
@@ -51,7 +51,7 @@ fn what_nests_too_deep_is_refused() {
 }
 
 #[test]
-fn what_nests_too_deep_and_is_never_closed_is_refused() {
+fn too_deep_unclosed_nesting_is_refused() {
     for open in [
         "(",
         "NOT (",
@@ -81,7 +81,7 @@ fn what_nests_too_deep_and_is_never_closed_is_refused() {
 }
 
 #[test]
-fn chains_are_as_long_as_they_like() {
+fn chains_may_be_of_any_length() {
     for op in ["AND", "OR"] {
         let text = format!("b{}", format!(" {op} b").repeat(20_000));
         assert_eq!(small(text), Ok(Some(true)));
@@ -113,7 +113,7 @@ fn chains_that_end_wrong_are_taken_down_without_harm() {
 }
 
 #[test]
-fn texts_beyond_the_bounds_are_refused() {
+fn input_beyond_the_limits_is_refused() {
     check_refused("b AND ".repeat(140_000), "more than 262144 words and marks");
     check_refused(" ".repeat(5 << 20), "the text is longer than 4194304 bytes");
     check_refused("(".repeat(4 << 20), "nested deeper than 200");

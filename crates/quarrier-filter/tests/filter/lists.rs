@@ -77,7 +77,7 @@ fn lists_of_values_are_named_without_a_field() {
 }
 
 #[test]
-fn fields_of_elements_are_told_apart() {
+fn fields_of_elements_are_distinguished() {
     let columns = ["leg[0].qty", "leg[1].px.c", "leg[1].qty", "legs[0]", "LEG[0].x"];
     assert_eq!(list_fields("leg", &columns), [".qty", ".px.c"]);
     assert_eq!(list_fields("legs", &columns), [""]);
@@ -86,7 +86,7 @@ fn fields_of_elements_are_told_apart() {
 }
 
 #[test]
-fn what_is_no_list_is_refused() {
+fn operands_other_than_lists_are_refused() {
     let field = |name: &str| Field { name: name.into(), kind: Kind::Integer };
     let schema = Schema { fields: ["leg[0].qty", "x"].map(field).into_iter().collect() };
     for (text, reason) in [

@@ -23,7 +23,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(4_000))]
 
     #[test]
-    fn like_is_what_its_definition_says(pattern in "[aéb%_]{0,9}", text in "[aéb]{0,12}") {
+    fn like_matches_its_definition(pattern in "[aéb%_]{0,9}", text in "[aéb]{0,12}") {
         let characters = |text: &str| text.chars().collect::<Vec<char>>();
         let expected = like(&characters(&pattern), &characters(&text));
         let matching = Matching::new(&pattern, None, Matcher::Like).unwrap();

@@ -3,7 +3,7 @@
 use crate::asked::check;
 
 #[test]
-fn a_fault_does_not_outweigh_what_is_decided() {
+fn a_fault_does_not_override_a_decided_outcome() {
     check(&[
         ("i = 8 AND 1 / (i - 7) = 1", "FALSE"),
         ("1 / (i - 7) = 1 AND i = 8", "FALSE"),

@@ -27,7 +27,7 @@ fn kinds_that_do_not_compare_are_refused_before_any_row_is_seen() {
 }
 
 #[test]
-fn operators_are_refused_what_they_do_not_take() {
+fn operators_refuse_wrong_operand_types() {
     check_refused(&[
         ("i AND b", "line 1, column 1: a whole number is not a condition; compare it"),
         ("b OR t", "column 6: text is not a condition"),
@@ -60,7 +60,7 @@ fn operators_are_refused_what_they_do_not_take() {
 }
 
 #[test]
-fn what_stands_beside_arguments_is_refused() {
+fn clauses_beside_arguments_are_refused() {
     check_refused(&[
         ("UPPER(DISTINCT t)", "expected ), found t"),
         ("UPPER(t) FILTER (WHERE b)", "found FILTER"),
@@ -84,7 +84,7 @@ fn names_that_are_not_there_are_shown_with_those_that_are() {
 }
 
 #[test]
-fn habits_of_other_languages_are_met_with_what_to_write() {
+fn syntax_of_other_languages_gets_a_hint() {
     check_refused(&[
         ("SELECT * FROM m WHERE i = 1", "line 1, column 1: a statement, where a condition as"),
         ("WHERE i = 1", "line 1, column 1: a condition begins without WHERE"),
@@ -95,7 +95,7 @@ fn habits_of_other_languages_are_met_with_what_to_write() {
 }
 
 #[test]
-fn texts_that_are_no_expression_are_refused_where_they_stop_being_one() {
+fn invalid_expressions_are_refused_at_the_error() {
     check_refused(&[
         ("", "expected an expression, found the end"),
         ("i =", "line 1, column 4: expected an expression, found the end"),

@@ -168,7 +168,7 @@ fn pour(values: &[Value], sieve: &mut Sieve, random: &mut Random) {
 }
 
 #[test]
-fn the_sieve_finds_what_the_oracle_finds() {
+fn the_sieve_finds_the_same_rows_as_the_oracle() {
     let schema = schema();
     let mut random = Random(0x9E37_79B9_7F4A_7C15);
     let mut bound = 0;
@@ -235,7 +235,7 @@ fn anchored(random: &mut Random) -> String {
 
 /// 10^6 pairs of rows and conditions, most of them in the index.
 #[test]
-fn many_conditions_find_what_each_finds() {
+fn many_conditions_find_the_same_as_each() {
     let schema = schema();
     let mut random = Random(0x51CE_4E5B_9BF5_8476);
     let (mut pairs, mut matches) = (0, 0);
@@ -274,7 +274,7 @@ fn many_conditions_find_what_each_finds() {
 }
 
 #[test]
-fn a_value_that_the_kind_does_not_hold_is_a_misfit_that_asks_for_another() {
+fn a_value_that_does_not_fit_its_type_is_a_misfit() {
     let schema = schema();
     let condition = |text: &str| sql::condition(text, &schema).unwrap();
     let misfits = |text: &str, set: &dyn Fn(&mut Sieve)| {

@@ -19,7 +19,7 @@ fn names(text: &str) -> Vec<String> {
 }
 
 #[test]
-fn what_is_shown_has_a_name() {
+fn outputs_have_names() {
     assert_eq!(names("SELECT COUNT(*) FROM m"), ["count called COUNT(*)"]);
     assert_eq!(names("select count(*) as n from m;"), ["count called n"]);
     assert_eq!(

@@ -19,7 +19,7 @@ fn the_table_of_a_statement_is_a_name_or_a_file() {
 }
 
 #[test]
-fn files_are_told_from_other_texts_wherever_tables_stand() {
+fn files_are_distinguished_from_other_strings() {
     let cases: [(&str, &[&str]); 12] = [
         ("SELECT 'x' FROM 'a' WHERE b = 'c'", &["a"]),
         ("SELECT * FROM 'a' JOIN t ON t.x = 'y' LEFT JOIN 'b' USING (x)", &["a", "b"]),

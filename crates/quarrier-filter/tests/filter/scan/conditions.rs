@@ -154,7 +154,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 40, ..ProptestConfig::default() })]
 
     #[test]
-    fn every_condition_selects_what_the_naive_evaluator_selects(
+    fn every_condition_selects_the_same_rows_as_the_naive_evaluator(
         seed: u64,
         segments in prop::collection::vec(
             prop_oneof![1..200_usize, Just(4096), 4000..4200_usize, Just(8192), Just(8500)],
@@ -211,7 +211,7 @@ fn every_condition_on_a_table_without_rows_selects_none() {
 }
 
 #[test]
-fn two_hundred_conditions_at_once_select_what_each_selects_alone() {
+fn two_hundred_conditions_at_once_select_the_same_as_each_alone() {
     let table = table(77, &[5000, 4096, 300]);
     let mut random = Random(7);
     let queries: Vec<Query> =

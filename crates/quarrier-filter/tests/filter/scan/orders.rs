@@ -75,7 +75,7 @@ proptest! {
 }
 
 #[test]
-fn a_scan_that_is_cancelled_says_so() {
+fn a_cancelled_scan_returns_an_error() {
     let table = table(5, &[5000]);
     let stop = AtomicBool::new(true);
     let queries = [count(Expr::Literal(Value::Boolean(true)))];
@@ -117,7 +117,7 @@ fn queries_that_join_a_running_scan_get_the_answers_of_a_scan_of_their_own() {
 }
 
 #[test]
-fn a_scanner_that_is_dropped_answers_those_who_wait() {
+fn dropping_a_scanner_answers_waiting_queries() {
     let table = std::sync::Arc::new(table(5, &[5000]));
     let scanner = Scanner::start(table, 2).unwrap();
     let ticket = scanner.submit(count(Expr::Literal(Value::Boolean(true))));

@@ -50,7 +50,7 @@ proptest! {
     /// Few letters, so that matches cross the boundaries of strings, overlap each other, and are
     /// frequent.
     #[test]
-    fn a_pattern_selects_what_the_naive_evaluator_selects(
+    fn a_pattern_selects_the_same_rows_as_the_naive_evaluator(
         texts in prop::collection::vec(prop::option::weighted(0.9, "[abé]{0,8}"), 1..40),
         rows in prop_oneof![1..200_usize, Just(4096), Just(4097), Just(8200)],
         needles in prop::collection::vec("[abé]{3,5}", 2),
@@ -92,7 +92,7 @@ proptest! {
 
     /// Strings shorter than the compared prefix, and longer; characters of one byte and of two.
     #[test]
-    fn beginnings_select_what_the_naive_evaluator_selects(
+    fn prefixes_select_the_same_rows_as_the_naive_evaluator(
         texts in prop::collection::vec(prop::option::weighted(0.9, BEGINNINGS), 1..40),
         rows in prop_oneof![1..200_usize, Just(4096), Just(4097)],
         list in prop::collection::vec(BEGINNINGS, 1..40),
@@ -112,7 +112,7 @@ proptest! {
 }
 
 #[test]
-fn a_text_is_not_found_where_two_texts_meet() {
+fn a_pattern_does_not_match_across_strings() {
     let texts = ["xa", "aab", "aaab", "", "aa", "aa", "b", "specia", "l", "special"];
     let table = table(&texts.map(|text| Some(text.to_string())));
     for (pattern, expected) in
