@@ -56,12 +56,12 @@ fn copy(disk: &Part<'_>, sector_bytes: u64, sector: u64) -> Result<Option<Vec<Pa
         return Ok(None);
     }
     let bytes = u32_at(&header, 12) as usize;
-    let told = u32_at(&header, 16);
+    let checksum = u32_at(&header, 16);
     if !(HEADER_BYTES..=room).contains(&bytes) {
         return Err(disk.refused(at, "a GPT with impossible values"));
     }
     header[16..20].fill(0);
-    if crc32(&header[..bytes]) != told || u64_at(&header, 24) != sector {
+    if crc32(&header[..bytes]) != checksum || u64_at(&header, 24) != sector {
         return Err(disk.refused(at, "a GPT with a wrong checksum and no valid backup"));
     }
     let (count, entry_bytes) = (u32_at(&header, 80), u32_at(&header, 84));

@@ -59,7 +59,7 @@ pub(super) struct Units<'a, 'b> {
     unit_bytes: u64,
     count: u64,
     /// The number of units reported so far.
-    told: u64,
+    reported: u64,
     free_since: Option<u64>,
 }
 
@@ -73,25 +73,33 @@ impl<'a, 'b> Units<'a, 'b> {
         count: u64,
     ) -> Self {
         let room = part.length().saturating_sub(start) / unit_bytes.max(1);
-        Units { part, free, start, unit_bytes, count: count.min(room), told: 0, free_since: None }
+        Units {
+            part,
+            free,
+            start,
+            unit_bytes,
+            count: count.min(room),
+            reported: 0,
+            free_since: None,
+        }
     }
 
     /// The number of units not yet reported.
     pub(super) fn left(&self) -> u64 {
-        self.count - self.told
+        self.count - self.reported
     }
 
     /// Reports the next unit; units past the last are ignored.
     pub(super) fn next(&mut self, is_free: bool) -> Result<()> {
-        if self.told == self.count {
+        if self.reported == self.count {
             return Ok(());
         }
         match (is_free, self.free_since) {
-            (true, None) => self.free_since = Some(self.told),
+            (true, None) => self.free_since = Some(self.reported),
             (false, Some(_)) => self.end_range()?,
             _ => {}
         }
-        self.told += 1;
+        self.reported += 1;
         Ok(())
     }
 
@@ -117,7 +125,7 @@ impl<'a, 'b> Units<'a, 'b> {
         let units = units.min(self.left());
         if units > 0 {
             self.next(is_free)?;
-            self.told += units - 1;
+            self.reported += units - 1;
         }
         Ok(())
     }
@@ -130,6 +138,6 @@ impl<'a, 'b> Units<'a, 'b> {
     fn end_range(&mut self) -> Result<()> {
         let Some(since) = self.free_since.take() else { return Ok(()) };
         let at = |unit: u64| self.part.place(self.start + unit * self.unit_bytes);
-        self.free.add(at(since)..at(self.told), self.part)
+        self.free.add(at(since)..at(self.reported), self.part)
     }
 }

@@ -135,13 +135,13 @@ fn summed(
     notice: Option<String>,
 ) -> Unallocated {
     let ranges = free.into_ranges();
-    let told = |(kind, span): (&'static str, Range<u64>)| Volume {
+    let with_free_bytes = |(kind, span): (&'static str, Range<u64>)| Volume {
         kind,
         offset: span.start,
         length: span.end - span.start,
         free_bytes: shared(&ranges, &span),
     };
-    let volumes = volumes.into_iter().map(told).collect();
+    let volumes = volumes.into_iter().map(with_free_bytes).collect();
     Unallocated { ranges, volumes, passed_over, notice }
 }
 

@@ -78,15 +78,15 @@ fn files_links_and_packed_files_are_read() {
     let Some(text) = lab.run("fls", &[&["-r", "-p", "-F"][..], &volume].concat()) else {
         return skip("fls does not read APFS");
     };
-    let mut told = BTreeMap::new();
+    let mut expected = BTreeMap::new();
     for line in String::from_utf8_lossy(&text).lines() {
         let (inode, name) = line.split_once(":\t").unwrap();
         let number = inode.rsplit(' ').next().unwrap().split('-').next().unwrap();
-        told.insert(name.to_string(), number.to_string());
+        expected.insert(name.to_string(), number.to_string());
     }
     for name in ["plain", "docs/hard", "docs/a.txt", "medium", "small"] {
         let entry = named(&all, &format!("/First/{name}"));
-        assert_eq!(told.get(name), Some(&entry.inode.to_string()), "{name} in {told:?}");
+        assert_eq!(expected.get(name), Some(&entry.inode.to_string()), "{name} in {expected:?}");
         let number = entry.inode.to_string();
         let bytes = lab.run("icat", &[&volume[..], &[number.as_str()]].concat()).unwrap();
         assert!(bytes == content(&source, entry), "{name}");

@@ -83,17 +83,17 @@ fn files_in_pieces_links_and_packed_files_are_read() {
     assert_eq!((unknown.size, unknown.content.lost), (100_000, Some("it is compressed with LZVN")));
     assert_eq!(all.len(), 14);
     // Compare with sleuthkit.
-    let mut told = BTreeMap::new();
+    let mut expected = BTreeMap::new();
     let Some(text) = lab.run("fls", &["-r", "-p", "-F", "image"]) else {
         return skip("fls does not run");
     };
     for line in String::from_utf8_lossy(&text).lines() {
         let (inode, name) = line.split_once(":\t").unwrap();
-        told.insert(name.to_string(), inode.rsplit(' ').next().unwrap().to_string());
+        expected.insert(name.to_string(), inode.rsplit(' ').next().unwrap().to_string());
     }
     for name in ["docs/a.txt", "docs/first", "docs/second", "pieces", "small", "medium", "empty"] {
         let entry = named(&all, &format!("/{name}"));
-        let inode = told.get(name).unwrap_or_else(|| panic!("{name} is not in {told:?}"));
+        let inode = expected.get(name).unwrap_or_else(|| panic!("{name} is not in {expected:?}"));
         let number = inode.split('-').next().unwrap();
         assert_eq!(number, entry.inode.to_string(), "{name}");
         let bytes = lab.run("icat", &["image", number]).unwrap();

@@ -77,11 +77,11 @@ impl Lab {
     pub(super) fn compare(&self, clock: Clock) -> Option<Vec<Entry>> {
         let source = self.source();
         let entries = entries(&source);
-        let Some(told) = self.run("fls", &["-r", "-p", "-m", "/", "image"]) else {
+        let Some(output) = self.run("fls", &["-r", "-p", "-m", "/", "image"]) else {
             skip("fls does not run");
             return None;
         };
-        let expected = bodyfile(&escaped(&told));
+        let expected = bodyfile(&escaped(&output));
         let key = |entry: &Entry| (entry.path.clone(), entry.inode, entry.state.name());
         let ours: BTreeMap<_, _> = entries.iter().map(|entry| (key(entry), entry)).collect();
         for (key, (size, times)) in &expected {
@@ -132,7 +132,7 @@ pub(super) enum Clock {
 }
 
 impl Clock {
-    fn check(self, entry: &Entry, told: &[i64; 4]) {
+    fn check(self, entry: &Entry, expected: &[i64; 4]) {
         let times = &entry.times;
         let seconds = |time: Option<i64>| time.map_or(0, |ns| ns.div_euclid(1_000_000_000));
         let own = [times.modified, times.accessed, times.changed, times.created].map(seconds);
@@ -144,8 +144,12 @@ impl Clock {
         for &one in which {
             // Sleuthkit drops the 10 ms counter of exFAT, which may reach 199, and reports zero times
             // as set.
-            let is_same = (told[one]..=told[one] + 1).contains(&own[one]) || own[one] == 0;
-            assert!(is_same, "time {one} of {}: {} and not {}", entry.path, own[one], told[one]);
+            let is_same = (expected[one]..=expected[one] + 1).contains(&own[one]) || own[one] == 0;
+            assert!(
+                is_same,
+                "time {one} of {}: {} and not {}",
+                entry.path, own[one], expected[one]
+            );
         }
     }
 }

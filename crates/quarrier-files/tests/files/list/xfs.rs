@@ -90,14 +90,14 @@ fn xfs_of_every_shape_is_as_xfs_db_has_it() {
                     is_in.then(|| (name.to_string(), (entry.inode, entry.kind)))
                 })
                 .collect();
-            let mut told = listed(&lab, folder);
+            let mut expected = listed(&lab, folder);
             if shape.contains(&"ftype=0") {
                 // Without file types in folders xfs_db prints none.
-                for (name, (_, kind)) in &mut told {
+                for (name, (_, kind)) in &mut expected {
                     *kind = ours[name].1;
                 }
             }
-            assert_eq!(ours, told, "{shape:?} {folder}");
+            assert_eq!(ours, expected, "{shape:?} {folder}");
         }
         assert_eq!(all.len(), 1 + 9 + 2 + 700 + 30, "{shape:?}");
         for (path, name, bytes) in [
