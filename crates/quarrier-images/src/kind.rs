@@ -51,7 +51,7 @@ pub enum Kind {
 }
 
 /// The magic numbers of formats, in the order in which they are tried.
-const BEGINNINGS: [(Kind, usize, &[u8]); 24] = [
+const MAGICS: [(Kind, usize, &[u8]); 24] = [
     (Kind::Ewf, 0, b"EVF\x09\x0d\x0a\xff\x00"),
     (Kind::EwfLogical, 0, b"LVF\x09\x0d\x0a\xff\x00"),
     (Kind::Ewf2, 0, b"EVF2\x0d\x0a\x81\x00"),
@@ -95,7 +95,7 @@ impl Kind {
         let mut head = [0; HEAD_BYTES];
         let Ok(read) = read_full_at(file, 0, &mut head) else { return (None, None) };
         let head = &head[..read];
-        let begun = BEGINNINGS.iter().find(|(kind, at, magic)| {
+        let begun = MAGICS.iter().find(|(kind, at, magic)| {
             head.get(*at..).is_some_and(|head| head.starts_with(magic)) && kind.is_likely(head)
         });
         let begun = begun.map(|(kind, ..)| *kind);

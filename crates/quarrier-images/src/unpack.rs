@@ -164,9 +164,9 @@ impl Unpacker {
     ) -> io::Result<()> {
         let wanted = block.len();
         into(block, bytes_max, |block| {
-            let told = u32_le(packed, 0) as usize;
-            if let Some(rest) = packed.get(4..).filter(|_| told == wanted || told == bytes_max)
-                && lz4_flex::block::decompress_into(rest, block).is_ok_and(|bytes| bytes == told)
+            let stated = u32_le(packed, 0) as usize;
+            if let Some(rest) = packed.get(4..).filter(|_| stated == wanted || stated == bytes_max)
+                && lz4_flex::block::decompress_into(rest, block).is_ok_and(|bytes| bytes == stated)
             {
                 return Ok(());
             }

@@ -114,12 +114,12 @@ fn stored_hashes_match_and_are_reported() {
         let image = open(Shape { has_digest, ..Shape::default() }.write(&media)).unwrap();
         assert_eq!(image.stored_hashes().sha1.is_some(), has_digest);
         let mut last = 0;
-        let mut told = |done| {
+        let mut progress = |done| {
             assert!(done > last);
             last = done;
             true
         };
-        let verified = image.verify(&mut told).unwrap().unwrap();
+        let verified = image.verify(&mut progress).unwrap().unwrap();
         assert!(verified.holds());
         assert_eq!((verified.md5.is_some(), verified.sha1.is_some()), (true, has_digest));
         assert_eq!(last, media.len() as u64);
