@@ -250,8 +250,8 @@ impl SparseFile {
         self.check_many(spans.clone(), data)?;
         let (mut rest, mut new_bytes) = (data, 0);
         for span in spans {
-            let (here, behind) = rest.split_at(span.length as usize);
-            rest = behind;
+            let (here, after) = rest.split_at(span.length as usize);
+            rest = after;
             new_bytes += self.write(span.offset, here)?;
         }
         Ok(new_bytes)
@@ -272,16 +272,16 @@ impl SparseFile {
         if self.map.next_held(first).is_some_and(|next| next < last) {
             let mut rest = data;
             for span in spans.clone() {
-                let (here, behind) = rest.split_at(span.length as usize);
-                rest = behind;
+                let (here, after) = rest.split_at(span.length as usize);
+                rest = after;
                 self.compare(span.offset, here)?;
             }
         }
         if !is_ordered && do_overlap(spans.clone()) {
             let (mut alone, mut rest) = (SparseFile::new(""), data);
             for span in spans {
-                let (here, behind) = rest.split_at(span.length as usize);
-                rest = behind;
+                let (here, after) = rest.split_at(span.length as usize);
+                rest = after;
                 alone.write(span.offset, here)?;
             }
         }

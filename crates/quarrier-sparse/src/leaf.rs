@@ -123,9 +123,10 @@ impl Leaf {
         let places = self.places.iter().zip(&self.places[1..]);
         let room = offsets.iter_mut().zip(lengths);
         // Branch-free, so that the compiler vectorises it.
-        for (((offset, length), (&start, &next)), (&place, &behind)) in room.zip(starts).zip(places)
+        for (((offset, length), (&start, &next)), (&place, &next_place)) in
+            room.zip(starts).zip(places)
         {
-            let end = start + u32::from(behind - place);
+            let end = start + u32::from(next_place - place);
             *offset = key + u64::from(end);
             *length = u64::from(next - end);
         }
@@ -248,8 +249,8 @@ impl Leaf {
             let stamps = left.clone().map(|(_, _, run)| AtomicU64::new(stamps[run]));
             self.stamps.splice(first..last, stamps);
         }
-        let behind = first + left.count();
-        self.places[behind..].iter_mut().for_each(|place| *place -= removed as u16);
+        let end = first + left.count();
+        self.places[end..].iter_mut().for_each(|place| *place -= removed as u16);
         self.data.remove(place + kept_before, place_end - kept_after);
         self.data.shrink();
         self.stamps_follow_runs();

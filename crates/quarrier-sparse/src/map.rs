@@ -230,17 +230,17 @@ impl Map {
             return 0;
         }
         let first = self.leaf_of(from).unwrap_or(0);
-        let behind = self.keys.partition_point(|&key| key < to);
+        let after = self.keys.partition_point(|&key| key < to);
         let mut removed = 0;
         // Remove leaves within the span as a whole, and those at its ends in part.
         let is_within = |keys: &[u64], leaves: &[Box<Leaf>], i: usize| {
             keys[i] >= from && keys[i] + leaves[i].last_end() <= to
         };
         let whole: Vec<usize> =
-            (first..behind).filter(|&i| is_within(&self.keys, &self.leaves, i)).collect();
-        let mut ends = vec![first, behind.max(1) - 1];
+            (first..after).filter(|&i| is_within(&self.keys, &self.leaves, i)).collect();
+        let mut ends = vec![first, after.max(1) - 1];
         ends.dedup();
-        ends.retain(|&i| i < behind && !is_within(&self.keys, &self.leaves, i));
+        ends.retain(|&i| i < after && !is_within(&self.keys, &self.leaves, i));
         for index in ends {
             let (key, leaf) = (self.keys[index], &mut self.leaves[index]);
             removed += leaf.remove(from.saturating_sub(key), to - key) as u64;

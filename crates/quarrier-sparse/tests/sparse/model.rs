@@ -249,12 +249,12 @@ impl Plan {
             assert_eq!(model.held(*need), 0);
             filled.bytes.extend((need.offset..need.end()).map(|at| (at, 0)));
         }
-        let wished = wanted.iter().flat_map(|span| span.offset..span.end().min(model.end()));
-        let wished: std::collections::BTreeSet<u64> = wished.collect();
-        assert!(wished.iter().all(|at| filled.bytes.contains_key(at)));
+        let requested = wanted.iter().flat_map(|span| span.offset..span.end().min(model.end()));
+        let requested: std::collections::BTreeSet<u64> = requested.collect();
+        assert!(requested.iter().all(|at| filled.bytes.contains_key(at)));
         assert_eq!(
             exact.iter().map(|need| need.length).sum::<u64>(),
-            wished.iter().filter(|at| !model.bytes.contains_key(at)).count() as u64
+            requested.iter().filter(|at| !model.bytes.contains_key(at)).count() as u64
         );
         let bytes_min = random.below(50);
         let greedy = file.need_many(&wanted, &Merge::Greedy { bytes_min }).unwrap();
