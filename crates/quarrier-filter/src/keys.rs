@@ -167,12 +167,12 @@ impl Keys {
         }
         let (from, to) = (from.abs_diff(self.first), to.abs_diff(self.first));
         let words = &self.bits[(from / 32) as usize..=(to / 32) as usize];
-        let (before, behind) = (!0 << (from % 32), !0 >> (31 - to % 32));
+        let (before, after) = (!0 << (from % 32), !0 >> (31 - to % 32));
         match words {
             [] => false,
-            [one] => one & before & behind != 0,
+            [one] => one & before & after != 0,
             [first, between @ .., last] => {
-                first & before != 0 || between.iter().any(|&word| word != 0) || last & behind != 0
+                first & before != 0 || between.iter().any(|&word| word != 0) || last & after != 0
             }
         }
     }

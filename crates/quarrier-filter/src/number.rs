@@ -52,13 +52,13 @@ impl Exact {
             power(exact.scale)
                 .map_or((0, exact.mantissa), |one| (exact.mantissa / one, exact.mantissa % one))
         };
-        let ((whole, behind), (other_whole, other_behind)) = (parts(self), parts(other));
+        let ((whole, fraction), (other_whole, other_fraction)) = (parts(self), parts(other));
         whole.cmp(&other_whole).then_with(|| {
             let scale = self.scale.max(other.scale);
-            let grown = |behind: i128, from: u8| {
-                power(scale - from).and_then(|factor| behind.checked_mul(factor))
+            let grown = |fraction: i128, from: u8| {
+                power(scale - from).and_then(|factor| fraction.checked_mul(factor))
             };
-            match (grown(behind, self.scale), grown(other_behind, other.scale)) {
+            match (grown(fraction, self.scale), grown(other_fraction, other.scale)) {
                 (Some(a), Some(b)) => a.cmp(&b),
                 // Unreachable for scales up to 38: the fraction is below 10^scale.
                 _ => self.float().total_cmp(&other.float()),
@@ -127,21 +127,21 @@ impl Exact {
             return format!("{sign}{digits}");
         }
         let digits = format!("{digits:0>width$}", width = scale + 1);
-        let (whole, behind) = digits.split_at(digits.len() - scale);
-        format!("{sign}{whole}.{behind}")
+        let (whole, fraction) = digits.split_at(digits.len() - scale);
+        format!("{sign}{whole}.{fraction}")
     }
 
     /// Parses `-12.50` or `.5`; `None` for anything else, and for more than about 38 digits.
     pub(crate) fn parse(text: &str) -> Option<Exact> {
         let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
-        let (whole, behind) = digits.split_once('.').unwrap_or((digits, ""));
+        let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
         let is_number = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
-        if whole.len() + behind.len() == 0 || !is_number(whole) || !is_number(behind) {
+        if whole.len() + fraction.len() == 0 || !is_number(whole) || !is_number(fraction) {
             return None;
         }
-        let scale = u8::try_from(behind.len()).ok().filter(|scale| *scale <= SCALE_MAX)?;
+        let scale = u8::try_from(fraction.len()).ok().filter(|scale| *scale <= SCALE_MAX)?;
         let sign = if text.starts_with('-') { "-" } else { "" };
-        let mantissa = format!("{sign}{whole}{behind}").parse().ok()?;
+        let mantissa = format!("{sign}{whole}{fraction}").parse().ok()?;
         Some(Exact { mantissa, scale })
     }
 }

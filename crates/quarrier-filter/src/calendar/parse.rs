@@ -65,9 +65,9 @@ fn take_seconds(rest: &mut &str, digits_max: usize) -> Option<i64> {
     let mut found = digits(rest, 1, digits_max)?.checked_mul(SECOND_NS)?;
     if skip(rest, '.').is_some() {
         let count = rest.bytes().take_while(u8::is_ascii_digit).count();
-        let (behind, left) = rest.split_at(count);
+        let (decimals, left) = rest.split_at(count);
         *rest = left;
-        let kept = &behind[..count.min(9)];
+        let kept = &decimals[..count.min(9)];
         if !kept.is_empty() {
             found =
                 found.checked_add(kept.parse::<i64>().ok()? * 10_i64.pow(9 - kept.len() as u32))?;

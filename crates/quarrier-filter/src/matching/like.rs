@@ -168,9 +168,9 @@ impl Piece {
     fn fits(&self, text: &str) -> Option<usize> {
         let mut rest = text;
         for part in &self.parts {
-            rest = behind(rest, part.gap)?.strip_prefix(part.text.as_str())?;
+            rest = after_characters(rest, part.gap)?.strip_prefix(part.text.as_str())?;
         }
-        Some(text.len() - behind(rest, self.gap)?.len())
+        Some(text.len() - after_characters(rest, self.gap)?.len())
     }
 
     /// Returns the end of the piece's first match in `text`.
@@ -180,7 +180,7 @@ impl Piece {
             return part.find(text).map(|start| start + whole.len());
         }
         // Search for the first literal of the piece, and step back over the gap before it.
-        let mut from = text.len() - behind(text, part.gap)?.len();
+        let mut from = text.len() - after_characters(text, part.gap)?.len();
         loop {
             let found = from + part.find(&text[from..])?;
             let start = match part.gap.checked_sub(1) {
@@ -223,7 +223,7 @@ impl Part {
 }
 
 /// Returns the rest of `text` after this many characters.
-fn behind(text: &str, characters: usize) -> Option<&str> {
+fn after_characters(text: &str, characters: usize) -> Option<&str> {
     if characters == 0 {
         return Some(text);
     }

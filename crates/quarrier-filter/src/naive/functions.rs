@@ -71,10 +71,10 @@ fn strict<'a>(
         }
         (Function::Overlay, [Text(text), Text(with), Integer(start), count]) => {
             let count = if given > 3 { whole(&count)? } else { with.chars().count() as i64 };
-            let behind = start.checked_add(count).ok_or_else(too_far)?;
+            let rest_start = start.checked_add(count).ok_or_else(too_far)?;
             let before =
                 substring(text.clone(), 1, Some(start.checked_sub(1).ok_or_else(too_far)?))?;
-            let after = substring(text, behind, None)?;
+            let after = substring(text, rest_start, None)?;
             Text(Cow::Owned(format!("{before}{with}{after}")))
         }
         (Function::Extract(part), [from, ..]) => extracted(part, &from)?,

@@ -7,7 +7,7 @@ use quarrier_messages::column::Dictionary;
 use quarrier_messages::{Kind, Table, Value};
 
 use super::constant::{self, Place, turned};
-use super::{Beginnings, Calculation, Graph, NodeId, Outcome, Set, text};
+use super::{Calculation, Graph, NodeId, Outcome, Prefixes, Set, text};
 use crate::expr::{Comparison, Pattern};
 use crate::{Expr, Keys, naive};
 
@@ -339,7 +339,7 @@ fn may_fault(expr: &Expr) -> bool {
     match expr {
         Expr::Arithmetic { .. } | Expr::Negate(_) | Expr::Cast { .. } | Expr::Call { .. } => true,
         Expr::Match { pattern: Pattern::Computed { .. }, .. } => true,
-        Expr::In { .. } if Beginnings::is(expr) => false,
+        Expr::In { .. } if Prefixes::is(expr) => false,
         _ => {
             let mut may = false;
             operands(expr, &mut |operand| may |= may_fault(operand));

@@ -10,30 +10,30 @@ use crate::expr::Comparison;
 use crate::naive::{self, Datum};
 use crate::number::Exact;
 
-/// The keys less than a literal end before `first`; the greater ones begin at `behind`. Keys in
+/// The keys less than a literal end before `first`; the greater ones begin at `after`. Keys in
 /// between equal the literal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Place {
     first: i128,
-    behind: i128,
+    after: i128,
 }
 
 impl Place {
     fn exactly(key: i64) -> Place {
-        Place { first: key.into(), behind: i128::from(key) + 1 }
+        Place { first: key.into(), after: i128::from(key) + 1 }
     }
 
     /// Returns the keys for which `key op literal` is true.
     pub(crate) fn set(self, op: Comparison) -> Set {
         let (least, greatest) = (i128::MIN, i128::MAX);
         let below = (least, self.first - 1);
-        let above = (self.behind, greatest);
-        let equal = (self.first, self.behind - 1);
+        let above = (self.after, greatest);
+        let equal = (self.first, self.after - 1);
         let ranges = match op {
             Comparison::Equal => vec![equal],
             Comparison::NotEqual => vec![below, above],
             Comparison::Less => vec![below],
-            Comparison::LessOrEqual => vec![(least, self.behind - 1)],
+            Comparison::LessOrEqual => vec![(least, self.after - 1)],
             Comparison::Greater => vec![above],
             Comparison::GreaterOrEqual => vec![(self.first, greatest)],
         };
@@ -63,7 +63,7 @@ pub(crate) fn place(kind: Kind, dictionary: Option<&Dictionary>, literal: &Value
         | (Kind::Timestamp, Value::Date(_)) => searched(kind, literal)?,
         (Kind::Text, Value::Text(text)) => match dictionary?.code_of(text) {
             Ok(code) => Place::exactly(code.into()),
-            Err(next) => Place { first: next.into(), behind: next.into() },
+            Err(next) => Place { first: next.into(), after: next.into() },
         },
         _ => return None,
     })
@@ -78,12 +78,12 @@ fn exact(scale: u8, mantissa: i128, literal_scale: u8) -> Option<Place> {
         let factor = 10_i128.checked_pow(u32::from(scale - literal_scale))?;
         // Beyond all keys, the exact position of the literal does not matter.
         let key = mantissa.saturating_mul(factor).clamp(-BEYOND, BEYOND);
-        return Some(Place { first: key, behind: key + 1 });
+        return Some(Place { first: key, after: key + 1 });
     }
     let divisor = 10_i128.checked_pow(u32::from(literal_scale - scale))?;
     let mantissa = mantissa.clamp(-BEYOND, BEYOND);
     let (whole, rest) = (mantissa.div_euclid(divisor), mantissa.rem_euclid(divisor));
-    Some(Place { first: whole + i128::from(rest != 0), behind: whole + 1 })
+    Some(Place { first: whole + i128::from(rest != 0), after: whole + 1 })
 }
 
 /// Converts a number to the float as which it is compared.
@@ -120,7 +120,7 @@ fn searched(kind: Kind, literal: &Value) -> Option<Place> {
     };
     Some(Place {
         first: first_where(&|order| order.is_ge()),
-        behind: first_where(&|order| order.is_gt()),
+        after: first_where(&|order| order.is_gt()),
     })
 }
 

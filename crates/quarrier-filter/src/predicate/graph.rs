@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::{Beginnings, Calculation, Set};
+use super::{Calculation, Prefixes, Set};
 use crate::{Expr, Keys};
 
 /// The index of a node in its graph; operands have lower ones.
@@ -76,7 +76,7 @@ pub(crate) struct RowTest {
     /// The condition.
     pub(crate) expr: Expr,
     /// The same condition, if it tests prefixes.
-    pub(crate) beginnings: Option<Beginnings>,
+    pub(crate) prefixes: Option<Prefixes>,
 }
 
 /// The ranges of sets to merge, and whether NULL is in one of them.
@@ -176,7 +176,7 @@ impl Graph {
     fn row_test(&mut self, expr: &Expr) -> usize {
         let rows = &mut self.rows;
         *self.known_rows.entry(format!("{expr:?}")).or_insert_with(|| {
-            rows.push(RowTest { expr: expr.clone(), beginnings: Beginnings::of(expr) });
+            rows.push(RowTest { expr: expr.clone(), prefixes: Prefixes::of(expr) });
             rows.len() - 1
         })
     }

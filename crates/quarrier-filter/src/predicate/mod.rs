@@ -13,18 +13,18 @@
 //! true, the node of those where it is false, if needed, and the node of those where it has no
 //! value (fault). Equal nodes are shared, within a condition and across all of them.
 
-mod beginnings;
 mod calculation;
 mod compile;
 mod constant;
 mod graph;
+mod prefixes;
 mod set;
 mod text;
 pub(crate) mod wording;
 
-pub(crate) use beginnings::Beginnings;
 pub(crate) use calculation::{Calculation, STACK_MAX, Step, Within};
 pub(crate) use compile::{Compiler, columns_of};
 pub(crate) use constant::{place, turned};
 pub(crate) use graph::{Graph, Node, NodeId, Outcome, RowTest};
+pub(crate) use prefixes::Prefixes;
 pub(crate) use set::{Set, Share, gaps};

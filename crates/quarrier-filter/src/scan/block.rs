@@ -359,12 +359,12 @@ fn narrow_lanes<T: Lane>(
 
 /// Returns the rows of the block whose run is selected. Without ends there is one run.
 fn runs(ends: &[u32], wanted: &[bool], place: Place<'_>) -> Bits {
-    let (first, behind) = (place.first(), place.first() + place.rows());
+    let (first, after) = (place.first(), place.first() + place.rows());
     let mut found = Bits::NONE;
     let mut run = ends.partition_point(|&end| end as usize <= first);
     let mut at = first;
-    while at < behind {
-        let end = ends.get(run).map_or(behind, |&end| behind.min(end as usize));
+    while at < after {
+        let end = ends.get(run).map_or(after, |&end| after.min(end as usize));
         if wanted[run] {
             let (from, to) = (Bits::first(at - first), Bits::first(end - first));
             for ((found, from), to) in found.0.iter_mut().zip(from.0).zip(to.0) {

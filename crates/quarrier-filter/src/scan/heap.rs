@@ -10,7 +10,7 @@ use crate::Expr;
 use crate::arch::Bits;
 use crate::expr::Pattern;
 use crate::matching::Matching;
-use crate::predicate::{Beginnings, RowTest};
+use crate::predicate::{Prefixes, RowTest};
 
 /// Strings are searched together if at most one in this many is selected.
 const SPARSE: usize = 8;
@@ -19,14 +19,14 @@ const SPARSE: usize = 8;
 #[derive(Clone, Copy)]
 enum Wanted<'a> {
     Pattern(&'a Matching),
-    Beginnings(&'a Beginnings),
+    Prefixes(&'a Prefixes),
 }
 
 impl Wanted<'_> {
     fn is_match(&self, text: &str) -> bool {
         match self {
             Wanted::Pattern(pattern) => pattern.is_match(text),
-            Wanted::Beginnings(beginnings) => beginnings.is_match(text),
+            Wanted::Prefixes(prefixes) => prefixes.is_match(text),
         }
     }
 
@@ -34,7 +34,7 @@ impl Wanted<'_> {
     fn rare(&self) -> Option<&Finder<'static>> {
         match self {
             Wanted::Pattern(pattern) => pattern.rare(),
-            Wanted::Beginnings(_) => None,
+            Wanted::Prefixes(_) => None,
         }
     }
 }
@@ -49,8 +49,8 @@ pub(super) struct Heap<'a> {
 impl<'a> Heap<'a> {
     /// Returns `None` if the test has another form, or the column's strings are in a dictionary.
     pub(super) fn of(test: &'a RowTest, place: Place<'a>) -> Option<Self> {
-        let (column, wanted) = match (&test.beginnings, &test.expr) {
-            (Some(beginnings), _) => (beginnings.column, Wanted::Beginnings(beginnings)),
+        let (column, wanted) = match (&test.prefixes, &test.expr) {
+            (Some(prefixes), _) => (prefixes.column, Wanted::Prefixes(prefixes)),
             (None, Expr::Match { operand, pattern: Pattern::Fixed(pattern) }) => match **operand {
                 Expr::Column(column) => (column, Wanted::Pattern(pattern)),
                 _ => return None,

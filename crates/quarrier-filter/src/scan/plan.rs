@@ -167,9 +167,9 @@ impl Plan {
         }
         while !open.is_empty() {
             let cost_first = |at: usize| {
-                let behind = rows * left(self.nodes[open[at]].share);
+                let rows_after = rows * left(self.nodes[open[at]].share);
                 let others = open.iter().enumerate().filter(|&(other, _)| other != at);
-                let rest: f64 = others.map(|(_, &other)| self.own_cost(other, behind)).sum();
+                let rest: f64 = others.map(|(_, &other)| self.own_cost(other, rows_after)).sum();
                 self.own_cost(open[at], rows) + rest
             };
             let costs: Vec<f64> = (0..open.len()).map(cost_first).collect();

@@ -126,11 +126,11 @@ fn first_code(texts: &Dictionary, holds: impl Fn(i64) -> bool) -> i64 {
 /// Whether the rank in the first column determines the whole order.
 pub(crate) fn is_whole(table: &Table, order: &[Order]) -> bool {
     let column = order[0].column;
-    order.len() == 1 && !is_by_beginnings(table, column) && !table.columns()[column].is_wide()
+    order.len() == 1 && !is_by_prefixes(table, column) && !table.columns()[column].is_wide()
 }
 
 /// Whether ranks in this column depend only on prefixes.
-fn is_by_beginnings(table: &Table, column: usize) -> bool {
+fn is_by_prefixes(table: &Table, column: usize) -> bool {
     let is_text = table.schema().fields[column].kind == Kind::Text;
     let column = &table.columns()[column];
     is_text && (column.dictionary().is_none() || column.is_mixed())
@@ -142,7 +142,7 @@ pub(crate) fn compared(table: &Table, order: &[Order], a: u64, b: u64) -> Orderi
     for &by in order {
         let ranks = (of(table, by, a.0, a.1), of(table, by, b.0, b.1));
         let mut compared = ranks.0.cmp(&ranks.1);
-        if compared.is_eq() && ranks.0.null == 0 && is_by_beginnings(table, by.column) {
+        if compared.is_eq() && ranks.0.null == 0 && is_by_prefixes(table, by.column) {
             let column = &table.columns()[by.column];
             let text = |(segment, row): (usize, usize)| column.text(segment, row).unwrap_or("");
             compared = text(a).cmp(text(b));

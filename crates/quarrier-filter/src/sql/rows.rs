@@ -90,8 +90,8 @@ impl Binder<'_> {
         while let Some((left, right)) = pairs.next_back() {
             let decided = self.compare(strict, left.clone(), right.clone())?;
             let same = self.compare(Comparison::Equal, left, right)?;
-            let behind = self.join(vec![same, result], true)?;
-            result = self.join(vec![decided, behind], false)?;
+            let undecided = self.join(vec![same, result], true)?;
+            result = self.join(vec![decided, undecided], false)?;
         }
         Ok(result)
     }

@@ -77,8 +77,8 @@ fn assembled(all: &[Row], random: &mut Random) -> Table {
     while !left.is_empty() {
         let longest = *random.pick(&[40, 700, 9_000]);
         let count = left.len().min(1 + random.below(longest) as usize);
-        let (own, behind) = left.split_at(count);
-        left = behind;
+        let (own, rest) = left.split_at(count);
+        left = rest;
         let numbers = RawData::Integer(own.iter().map(|row| row.2).collect());
         let mut columns =
             vec![Some(SegmentColumn::pack(&RawColumn { valid: Vec::new(), data: numbers }))];
@@ -209,8 +209,8 @@ fn check_taken(table: &Table, random: &mut Random) {
     for (at, &row) in some.iter().enumerate() {
         for column in [1, 2] {
             assert_eq!(taken.value(at as u64, column - 1), table.value(row, column));
-            let behind = twice.value(table.rows() + at as u64, column);
-            assert_eq!(behind, table.value(row, column));
+            let second = twice.value(table.rows() + at as u64, column);
+            assert_eq!(second, table.value(row, column));
         }
     }
 }

@@ -85,7 +85,7 @@ proptest! {
 }
 
 /// A few characters, or ten bytes and more, including NUL.
-const BEGINNINGS: &str = "[aé]{0,4}|a{0,10}|[ab\\x00]{0,3}|[a-c]{5,9}é?";
+const PREFIXES: &str = "[aé]{0,4}|a{0,10}|[ab\\x00]{0,3}|[a-c]{5,9}é?";
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 60, ..ProptestConfig::default() })]
@@ -93,9 +93,9 @@ proptest! {
     /// Strings shorter than the compared prefix, and longer; characters of one byte and of two.
     #[test]
     fn prefixes_select_the_same_rows_as_the_naive_evaluator(
-        texts in prop::collection::vec(prop::option::weighted(0.9, BEGINNINGS), 1..40),
+        texts in prop::collection::vec(prop::option::weighted(0.9, PREFIXES), 1..40),
         rows in prop_oneof![1..200_usize, Just(4096), Just(4097)],
-        list in prop::collection::vec(BEGINNINGS, 1..40),
+        list in prop::collection::vec(PREFIXES, 1..40),
         characters in 0..10_i64,
         start in prop_oneof![4 => Just(1), 1 => 0..3_i64],
         with_null in any::<bool>(),

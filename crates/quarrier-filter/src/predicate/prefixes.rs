@@ -7,7 +7,7 @@ use crate::expr::Function;
 
 /// A set of prefixes, one of which a column's strings must have.
 #[derive(Debug)]
-pub(crate) struct Beginnings {
+pub(crate) struct Prefixes {
     pub(crate) column: usize,
     characters: usize,
     /// The prefixes in order.
@@ -22,9 +22,9 @@ const WORD_CHARACTERS: usize = 7;
 /// Up to this number, comparing one by one is faster than binary search.
 const WORDS_FEW: usize = 16;
 
-impl Beginnings {
+impl Prefixes {
     /// Returns `None` if the condition has another form, or the list contains NULL.
-    pub(crate) fn of(expr: &Expr) -> Option<Beginnings> {
+    pub(crate) fn of(expr: &Expr) -> Option<Prefixes> {
         let (column, characters, list) = asked(expr)?;
         let mut texts: Vec<Box<str>> = list.iter().filter_map(text_of).map(Box::from).collect();
         texts.sort_unstable();
@@ -32,7 +32,7 @@ impl Beginnings {
         let short = texts.iter().filter(|text| text.len() <= characters);
         let mut words: Vec<u64> = short.filter_map(|text| word(text, characters)).collect();
         words.sort_unstable();
-        Some(Beginnings { column, characters, texts, words })
+        Some(Prefixes { column, characters, texts, words })
     }
 
     /// Whether the condition has this form, in which it always has a value.
