@@ -34,10 +34,10 @@ pub(super) struct Set {
 /// Assembles entries into sets.
 #[derive(Default)]
 pub(super) struct Sets {
-    begun: Option<Begun>,
+    begun: Option<PartialSet>,
 }
 
-struct Begun {
+struct PartialSet {
     set: Set,
     name_units: usize,
     has_stream: bool,
@@ -49,7 +49,7 @@ impl Sets {
     pub(super) fn add(&mut self, slot: &[u8; SLOT_BYTES], at: u64) -> Option<Set> {
         let (kind, is_deleted) = (slot[0] & !IN_USE, slot[0] & IN_USE == 0);
         if kind == FILE {
-            self.begun = Some(Begun {
+            self.begun = Some(PartialSet {
                 set: Set {
                     at,
                     is_deleted,
@@ -80,7 +80,7 @@ impl Sets {
             NAME if begun.has_stream => {
                 begun.units.extend(units(&slot[2..]));
                 if begun.units.len() >= begun.name_units {
-                    let Begun { mut set, name_units, units, .. } = self.begun.take()?;
+                    let PartialSet { mut set, name_units, units, .. } = self.begun.take()?;
                     set.name = name_of_units(units.into_iter().take(name_units));
                     return (!set.name.is_empty()).then_some(set);
                 }
