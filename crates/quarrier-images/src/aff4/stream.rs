@@ -82,19 +82,19 @@ impl Shared {
 /// A group of chunks (bevy).
 struct Segment {
     number: u64,
-    data: Located,
-    index: Located,
+    data: LocatedMember,
+    index: LocatedMember,
 }
 
 /// A member, and the offset of its data once known.
-struct Located {
+struct LocatedMember {
     member: Member,
     at: OnceLock<u64>,
 }
 
-impl Located {
+impl LocatedMember {
     fn new(member: Member) -> Self {
-        Located { member, at: OnceLock::new() }
+        LocatedMember { member, at: OnceLock::new() }
     }
 
     fn at(&self, file: &dyn Source) -> io::Result<u64> {
@@ -196,7 +196,7 @@ fn segments(container: &Container, urn: &str) -> Vec<Segment> {
         found.entry(number).or_default()[usize::from(is_index)] = Some(member);
     }
     let segment = |(number, [data, index]): (u64, [Option<Member>; 2])| {
-        Some(Segment { number, data: Located::new(data?), index: Located::new(index?) })
+        Some(Segment { number, data: LocatedMember::new(data?), index: LocatedMember::new(index?) })
     };
     found.into_iter().filter_map(segment).collect()
 }

@@ -10,15 +10,15 @@ use super::{Index, POINTS_MAX, Point, State, WINDOW_BYTES};
 use crate::packed::kept::{Packing, Reader, Writer};
 
 /// An index, the decompressed length, and a notice to show.
-pub(super) struct Kept {
+pub(super) struct CachedIndex {
     pub(super) index: Index,
     pub(super) length: u64,
     pub(super) notice: Option<String>,
 }
 
 /// Serializes an index whose points are all at block boundaries; `None` for another.
-pub(super) fn written(file_bytes: u64, kept: &Kept) -> Option<Vec<u8>> {
-    let Kept { index, length, notice } = kept;
+pub(super) fn written(file_bytes: u64, kept: &CachedIndex) -> Option<Vec<u8>> {
+    let CachedIndex { index, length, notice } = kept;
     let mut writer = Writer::new(Packing::Gzip, file_bytes, *length);
     writer.bytes(notice.as_deref().unwrap_or_default().as_bytes());
     writer.u32(index.points.len() as u32);
@@ -38,7 +38,7 @@ pub(super) fn written(file_bytes: u64, kept: &Kept) -> Option<Vec<u8>> {
 }
 
 /// Parses an index written by [`written`] for a file of this length; `None` if it is invalid.
-pub(super) fn read(bytes: &[u8], file_bytes: u64) -> Option<Kept> {
+pub(super) fn read(bytes: &[u8], file_bytes: u64) -> Option<CachedIndex> {
     let (mut reader, length) = Reader::new(bytes, Packing::Gzip, file_bytes)?;
     // Deflate compresses by less than 1,040 to 1.
     Some(()).filter(|()| length / 2048 <= file_bytes)?;
@@ -59,7 +59,7 @@ pub(super) fn read(bytes: &[u8], file_bytes: u64) -> Option<Kept> {
         });
     }
     let notice = Some(notice).filter(|notice| !notice.is_empty());
-    reader.is_at_end().then_some(Kept { index, length, notice })
+    reader.is_at_end().then_some(CachedIndex { index, length, notice })
 }
 
 fn point(reader: &mut Reader<'_>, file_bytes: u64) -> Option<Point> {

@@ -27,7 +27,7 @@ use crate::around::Around;
 use crate::bytes::u32_le;
 use crate::fault::{damaged, invalid};
 use inflate::{HEADER_BYTES_MAX, Inflate, Stop};
-use kept::Kept;
+use kept::CachedIndex;
 
 /// Initial distance between points, in decompressed bytes.
 const STEP_BYTES: u64 = 1 << 20;
@@ -65,8 +65,8 @@ pub(super) fn open(file: &Arc<dyn Source>, around: &Around<'_>) -> Result<Packed
 }
 
 /// Builds the source from an index and the damage at which it ends.
-fn opened(file: &Arc<dyn Source>, (kept, damage): (Kept, Option<String>)) -> Packed {
-    let Kept { index, length, notice } = kept;
+fn opened(file: &Arc<dyn Source>, (kept, damage): (CachedIndex, Option<String>)) -> Packed {
+    let CachedIndex { index, length, notice } = kept;
     let Index { starts, points, sums, .. } = index;
     let points = Points { file: Arc::clone(file), points, sums, walks: Mutex::default() };
     Packed::Anywhere(Arc::new(Spans::new(file.name(), starts, length, damage, points)), notice)
@@ -78,7 +78,7 @@ fn walked(
     file: &Arc<dyn Source>,
     around: &Around<'_>,
     is_to_be_kept: bool,
-) -> Result<(Kept, Option<String>)> {
+) -> Result<(CachedIndex, Option<String>)> {
     let mut walk = Walk::new(Arc::clone(file), is_to_be_kept);
     let mut index =
         Index { starts: vec![0], points: vec![None], is_to_be_kept, ..Index::default() };
@@ -106,7 +106,7 @@ fn walked(
         )),
     };
     let notice = damage.clone().or_else(|| walk.notice.take());
-    Ok((Kept { index, length, notice }, damage))
+    Ok((CachedIndex { index, length, notice }, damage))
 }
 
 /// A point at which decompression can start, with the decoder's state. The start of the file needs
