@@ -61,7 +61,7 @@ enum Way {
 }
 
 /// A response whose body has not arrived yet.
-pub(crate) struct Started {
+pub(crate) struct PendingResponse {
     pub(crate) answer: Answer,
     pub(crate) body: Body,
 }
@@ -91,7 +91,7 @@ impl Link {
         asked: RangeRequest,
         known: Option<&Version>,
         is_retry: bool,
-    ) -> std::result::Result<Started, Fault> {
+    ) -> std::result::Result<PendingResponse, Fault> {
         let (url, is_shortcut) = self.url(false).await?;
         let started = self.send_to(url, asked, known, is_retry).await;
         let is_refused = matches!(
@@ -134,7 +134,7 @@ impl Link {
         asked: RangeRequest,
         known: Option<&Version>,
         is_retry: bool,
-    ) -> std::result::Result<Started, Fault> {
+    ) -> std::result::Result<PendingResponse, Fault> {
         self.counting.request(is_retry);
         let mut request = self.client.get(url.clone()).header(ACCEPT_ENCODING, "identity");
         request = match asked {
@@ -170,7 +170,7 @@ impl Link {
         let first_byte = sent.elapsed();
         let timeouts = self.timeouts.clone();
         let body = Body { response, timeouts, is_delimited, sent, first_byte, pace: None };
-        Ok(Started { answer, body })
+        Ok(PendingResponse { answer, body })
     }
 }
 

@@ -12,7 +12,7 @@ use crate::attempts::{Attempts, log_retry};
 use crate::cache::Entry;
 use crate::error::{Error, Result};
 use crate::flight::{Flight, overlap, split, without};
-use crate::link::{Fault, Link, Started, again};
+use crate::link::{Fault, Link, PendingResponse, again};
 use crate::opening::final_error;
 use crate::shared::{LOOK, Shared};
 use crate::streams::Streams;
@@ -423,7 +423,7 @@ fn given_up(
 /// Makes one request for `left`, which shrinks by the bytes received.
 async fn attempt(object: &Object, left: &mut Span, is_retry: bool) -> Result<(), Fault> {
     let sent = object.link.send(RangeRequest::Span(*left), Some(&object.version), is_retry).await?;
-    let Started { answer: Answer::Range { span, is_counted, .. }, mut body } = sent else {
+    let PendingResponse { answer: Answer::Range { span, is_counted, .. }, mut body } = sent else {
         return Err(again("the server does not send a part"));
     };
     let mut gathered: Vec<u8> = Vec::new();

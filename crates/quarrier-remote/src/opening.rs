@@ -6,11 +6,11 @@ use quarrier_sparse::{ReadAhead, Span};
 use crate::answer::{Answer, RangeRequest, Refusal, Version};
 use crate::attempts::{Attempts, log_retry};
 use crate::error::{Error, Result};
-use crate::link::{Body, Fault, Link, Started, again};
+use crate::link::{Body, Fault, Link, PendingResponse, again};
 use crate::options::Options;
 
 /// The properties of an object, and some of its bytes.
-pub(crate) struct Opened {
+pub(crate) struct OpenedObject {
     pub(crate) version: Version,
     /// The offset of the bytes.
     pub(crate) offset: u64,
@@ -22,7 +22,7 @@ pub(crate) struct Opened {
 const CONNECT_ATTEMPTS_MAX: u32 = 3;
 
 /// Requests the first or last bytes of an object, with the retries that the options allow.
-pub(crate) async fn open(link: &Link, name: &str, options: &Options) -> Result<Opened> {
+pub(crate) async fn open(link: &Link, name: &str, options: &Options) -> Result<OpenedObject> {
     let mut attempts = Attempts::new(&options.retry, options.retry.attempts_max);
     let mut connects = 0;
     let mut asked = first(name, options);
@@ -95,15 +95,15 @@ pub(crate) fn final_error(name: &str, fault: Fault) -> Error {
 
 enum End {
     Fault(Fault),
-    Error(Unsuited),
+    Error(RangesUnsupported),
 }
 
 /// The server cannot serve ranges of this object.
-struct Unsuited {
+struct RangesUnsupported {
     whole_bytes_max: u64,
 }
 
-impl Unsuited {
+impl RangesUnsupported {
     fn named(self, name: &str) -> Error {
         let source_name = name.to_string();
         Error::NoRanges { source_name, whole_bytes_max: self.whole_bytes_max }
@@ -121,15 +121,15 @@ async fn attempt(
     options: &Options,
     asked: RangeRequest,
     is_retry: bool,
-) -> Result<Opened, End> {
+) -> Result<OpenedObject, End> {
     let mut started = link.send(asked, None, is_retry).await?;
     if started.answer == Answer::NotInObject {
         // Most likely an empty object, although the server does not say so.
         started = link.send(RangeRequest::Whole, None, false).await?;
     }
-    let Started { answer, mut body } = started;
+    let PendingResponse { answer, mut body } = started;
     match answer {
-        Answer::Empty(version) => Ok(Opened { version, offset: 0, bytes: Vec::new() }),
+        Answer::Empty(version) => Ok(OpenedObject { version, offset: 0, bytes: Vec::new() }),
         Answer::NotInObject => Err(again("the server does not state the length").into()),
         Answer::Range { span, version, .. } => {
             let most = span.length as usize;
@@ -137,24 +137,24 @@ async fn attempt(
             if bytes.as_ref().is_none_or(|bytes| bytes.len() != most) {
                 return Err(again("the body has another length than announced").into());
             }
-            Ok(Opened { version, offset: span.offset, bytes: bytes.unwrap_or_default() })
+            Ok(OpenedObject { version, offset: span.offset, bytes: bytes.unwrap_or_default() })
         }
         Answer::Whole { length, etag, last_modified } => {
             let most = options.whole_bytes_max;
             if length.is_some_and(|length| length > most) {
-                return Err(End::Error(Unsuited { whole_bytes_max: most }));
+                return Err(End::Error(RangesUnsupported { whole_bytes_max: most }));
             }
             if !body.is_delimited {
                 return Err(again("the server does not state the length of the object").into());
             }
             let Some(bytes) = read(link, &mut body, most as usize).await? else {
-                return Err(End::Error(Unsuited { whole_bytes_max: most }));
+                return Err(End::Error(RangesUnsupported { whole_bytes_max: most }));
             };
             if length.is_some_and(|length| length != bytes.len() as u64) {
                 return Err(again("the body is shorter than announced").into());
             }
             let length = bytes.len() as u64;
-            Ok(Opened { version: Version { length, etag, last_modified }, offset: 0, bytes })
+            Ok(OpenedObject { version: Version { length, etag, last_modified }, offset: 0, bytes })
         }
     }
 }

@@ -29,7 +29,7 @@ pub(crate) struct Streams {
     ahead_bytes_max: u64,
     /// The most recently used first.
     streams: Vec<Stream>,
-    announced: Option<Announced>,
+    announced: Option<AnnouncedRange>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -44,7 +44,7 @@ struct Stream {
 
 /// A range that will be read from start to end.
 #[derive(Debug, Clone, Copy)]
-struct Announced {
+struct AnnouncedRange {
     span: Span,
     fetched: u64,
 }
@@ -57,7 +57,7 @@ impl Streams {
 
     /// Announces that `span` will be read from start to end.
     pub(crate) fn announce(&mut self, span: Span) {
-        self.announced = Some(Announced { span, fetched: span.offset });
+        self.announced = Some(AnnouncedRange { span, fetched: span.offset });
     }
 
     /// Whether a read is within the announced range.
@@ -72,7 +72,7 @@ impl Streams {
     pub(crate) fn read(&mut self, asked: Span) -> Span {
         let (most, length) = (self.ahead_bytes_max, self.length);
         if self.is_announced(asked)
-            && let Some(Announced { span, fetched }) = &mut self.announced
+            && let Some(AnnouncedRange { span, fetched }) = &mut self.announced
         {
             return ahead(fetched, asked.end(), most, span.end().min(length));
         }
