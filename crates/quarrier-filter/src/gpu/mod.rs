@@ -191,7 +191,7 @@ struct Launch<'l> {
 }
 
 /// The result of a launch.
-struct Ran {
+struct LaunchResult {
     counts: Vec<u32>,
     /// For each condition, a bit for each row of the shard; empty if they are not wanted.
     selected: Vec<u8>,
@@ -205,7 +205,7 @@ impl Launch<'_> {
         queue: &mut Queue,
         shard: &Shard,
         wants_rows: bool,
-    ) -> Result<Ran> {
+    ) -> Result<LaunchResult> {
         let program = self.program;
         let (tests, ranges) = ranges::of(self.table, shard.segments.clone(), &program.tests)?;
         let written = [
@@ -256,7 +256,7 @@ impl Launch<'_> {
         }
         let kernel = queue.run(job)?.kernel.busy;
         let count = |bytes: &[u8]| u32::from_ne_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]);
-        Ok(Ran { counts: counted.chunks_exact(4).map(count).collect(), selected, kernel })
+        Ok(LaunchResult { counts: counted.chunks_exact(4).map(count).collect(), selected, kernel })
     }
 }
 

@@ -16,7 +16,7 @@ const TAKES_NULLS: u32 = 1;
 const TAKES_OTHERS: u32 = 2;
 
 /// A set in one segment.
-struct Bound {
+struct SetRanges {
     /// Ranges of lanes: first and last, in ascending order.
     ranges: Vec<(u64, u64)>,
     /// Whether the set is the values outside the ranges.
@@ -48,22 +48,22 @@ pub(super) fn of(
     Ok((bytes_of(rows.into_iter().flatten()), bytes_of(ranges.into_iter().flatten())))
 }
 
-fn bind(column: &SegmentColumn, set: &Set) -> Bound {
+fn bind(column: &SegmentColumn, set: &Set) -> SetRanges {
     let zone = column.zone();
-    let none = Bound { ranges: Vec::new(), takes_others: false };
+    let none = SetRanges { ranges: Vec::new(), takes_others: false };
     if zone.is_without_values() {
         return none;
     }
     match set.share(zone.min, zone.max) {
         Share::None => return none,
-        Share::All => return Bound { takes_others: true, ..none },
+        Share::All => return SetRanges { takes_others: true, ..none },
         Share::Some => {}
     }
     let within = set.within(zone.min, zone.max);
     let others = set.complement().within(zone.min, zone.max);
     let takes_others = others.len() < within.len();
     let ranges = if takes_others { others } else { within };
-    Bound { ranges: lanes(column, ranges), takes_others }
+    SetRanges { ranges: lanes(column, ranges), takes_others }
 }
 
 /// Converts ranges of keys to ranges of lanes.

@@ -43,7 +43,7 @@ pub(super) fn all(
     queue: &mut Queue,
 ) -> Result<Vec<Shard>> {
     let mut shards = Vec::new();
-    let (mut first, mut laid) = (0, Laid::default());
+    let (mut first, mut laid) = (0, ShardBuilder::default());
     for segment in 0..table.segments() {
         let rows = table.segment_rows(segment);
         debug_assert!(rows <= 32 * SEGMENT_WORDS as usize, "{rows} rows");
@@ -61,15 +61,15 @@ pub(super) fn all(
 
 /// A shard under construction, in host memory.
 #[derive(Default)]
-struct Laid {
+struct ShardBuilder {
     data: Vec<u8>,
     places: Vec<[u32; 4]>,
     rows: Vec<u32>,
 }
 
-impl Laid {
+impl ShardBuilder {
     fn shard(self, segments: Range<usize>, device: &Device, queue: &mut Queue) -> Result<Shard> {
-        let Laid { mut data, places, rows } = self;
+        let ShardBuilder { mut data, places, rows } = self;
         data.resize(data.len().max(VECTOR_BYTES), 0);
         Ok(Shard {
             segments,

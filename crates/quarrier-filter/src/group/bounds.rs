@@ -148,12 +148,12 @@ fn of_column(table: &Table, at: usize) -> Option<Reach> {
 }
 
 /// The least and greatest value of a column whose values fit 64 bits, and whether it has NULL.
-struct Joined {
+struct ColumnRange {
     range: Option<(i64, i64)>,
     nulls: bool,
 }
 
-fn joined(column: &Column) -> Joined {
+fn joined(column: &Column) -> ColumnRange {
     let zones = column.segments().iter().map(|segment| segment.zone());
     let (mut min, mut max, mut nulls) = (i64::MAX, i64::MIN, false);
     for zone in zones {
@@ -162,5 +162,5 @@ fn joined(column: &Column) -> Joined {
             (min, max) = (min.min(least), max.max(greatest));
         }
     }
-    Joined { range: (min <= max).then_some((min, max)), nulls }
+    ColumnRange { range: (min <= max).then_some((min, max)), nulls }
 }

@@ -135,7 +135,7 @@ impl Totals {
             let with_null = plan.reaches[number].with_null.iter();
             let with_null = with_null.map(|&column| &*table.columns()[column].segments()[segment]);
             let with_null: Vec<_> = with_null.filter(|segment| segment.zone().nulls > 0).collect();
-            let rows = Placed { slots, places: &chunk.places };
+            let rows = SlottedRows { slots, places: &chunk.places };
             let numbers = (&chunk.wholes[number][..], &chunk.floats[number][..]);
             if with_null.is_empty() {
                 known.add(rows, numbers);
@@ -150,7 +150,7 @@ impl Totals {
                 .iter()
                 .map(|&at| chunk.places.get(at).copied().unwrap_or(at as u32))
                 .collect();
-            known.add(Placed { slots: &slots, places: &places }, numbers);
+            known.add(SlottedRows { slots: &slots, places: &places }, numbers);
         }
     }
 
@@ -210,13 +210,13 @@ impl Totals {
 
 /// Rows with their slots, and the indexes of their numbers.
 #[derive(Clone, Copy)]
-struct Placed<'c> {
+struct SlottedRows<'c> {
     slots: &'c [u32],
     /// Empty if the numbers have the same indexes as the slots.
     places: &'c [u32],
 }
 
-impl Placed<'_> {
+impl SlottedRows<'_> {
     fn each<T: Copy>(self, numbers: &[T], mut each: impl FnMut(usize, T)) {
         if self.places.is_empty() {
             for (&slot, &number) in self.slots.iter().zip(numbers) {
@@ -231,7 +231,7 @@ impl Placed<'_> {
 }
 
 impl MeasureTotals {
-    fn add(&mut self, rows: Placed<'_>, (wholes, floats): (&[i64], &[f64])) {
+    fn add(&mut self, rows: SlottedRows<'_>, (wholes, floats): (&[i64], &[f64])) {
         if !self.counts.is_empty() {
             rows.slots.iter().for_each(|&slot| self.counts[slot as usize] += 1);
         }

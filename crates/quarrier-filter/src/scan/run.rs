@@ -26,7 +26,7 @@ pub struct Answer {
 }
 
 /// The matches, the total work, and the blocks tested and skipped by each query.
-type Ran = (Vec<Result<Matches, Error>>, Work, Vec<(u64, u64)>);
+type ScanResult = (Vec<Result<Matches, Error>>, Work, Vec<(u64, u64)>);
 
 /// One pass over a table that answers any number of queries.
 #[derive(Debug)]
@@ -117,7 +117,7 @@ impl<'a> Scan<'a> {
 
     /// Returns the matches, the work done, and for each query the numbers of blocks tested and
     /// skipped.
-    fn run_plan(&self, plan: &Plan, nodes: &[(NodeId, NodeId)]) -> Ran {
+    fn run_plan(&self, plan: &Plan, nodes: &[(NodeId, NodeId)]) -> ScanResult {
         let shared: Vec<Shared> =
             self.queries.iter().map(|query| Shared::new(Goal::of(query))).collect();
         let mut asked: Vec<(usize, ScanQuery<'_>)> = (0..self.queries.len())

@@ -8,7 +8,7 @@ use quarrier_messages::{Kind, Schema, Value};
 use super::index::Index;
 use super::test::{NumberTest, SCALES, TRUE, TextTest, UNKNOWN};
 use super::tree::Tree;
-use super::{Column, Held, Sieve};
+use super::{Column, HeldValue, Sieve};
 use crate::Expr;
 use crate::expr::{Comparison, Pattern};
 use crate::matching::{Matching, Shape};
@@ -40,7 +40,7 @@ pub(super) fn compiled(schema: &Schema, conditions: &[Expr]) -> Sieve {
     let Compiler { columns, places, absent, .. } = compiler;
     Sieve {
         holds_values: columns.iter().any(|column| column.is_held || column.is_indexed),
-        held: vec![Held::Null; columns.len()],
+        held: vec![HeldValue::Null; columns.len()],
         columns,
         places,
         conditions: conditions.into(),

@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use quarrier_messages::column::float_key;
 use quarrier_messages::{Kind, Schema, Value};
 
-use super::{Held, Sieve};
+use super::{HeldValue, Sieve};
 use crate::expr::{Comparison, Pattern};
 use crate::naive;
 use crate::predicate::{Set, columns_of, place, turned};
@@ -358,17 +358,17 @@ impl Sieve {
         Ok(())
     }
 
-    fn held_of(&self, column: usize) -> Held {
+    fn held_of(&self, column: usize) -> HeldValue {
         let at = self.places.get(column).copied().flatten();
-        at.map_or(Held::Null, |at| self.held[at])
+        at.map_or(HeldValue::Null, |at| self.held[at])
     }
 
     fn bucket<'i>(&self, anchor: &'i Anchor) -> Option<&'i Bucket> {
         match self.held_of(anchor.column) {
-            Held::Text(from, to) => anchor.texts.get(&self.held_text[from..to]),
+            HeldValue::Text(from, to) => anchor.texts.get(&self.held_text[from..to]),
             held => {
                 let (key, scale) = match held {
-                    Held::Exact(mantissa, scale) => bare(mantissa, scale)?,
+                    HeldValue::Exact(mantissa, scale) => bare(mantissa, scale)?,
                     other => (key_of(other)?, 0),
                 };
                 anchor.numbers.get(&(key, scale))
@@ -402,7 +402,7 @@ impl Sieve {
     ) -> Result<(), (usize, Fault)> {
         for bounds in &group.bounds {
             match self.held_of(bounds.column) {
-                Held::Null => return Ok(()),
+                HeldValue::Null => return Ok(()),
                 held if scaled(held, bounds.scale).is_none() => {
                     // The value has more digits than any bound.
                     return self.evaluate(index, &group.conditions, found);
@@ -432,26 +432,26 @@ impl Sieve {
 }
 
 /// Returns the key of a value that is not an exact number with decimals.
-fn key_of(held: Held) -> Option<i64> {
+fn key_of(held: HeldValue) -> Option<i64> {
     Some(match held {
-        Held::Boolean(truth) => truth.into(),
-        Held::Integer(number) => number,
-        Held::Float(number) => float_key(number),
-        Held::Date(day) => day.into(),
-        Held::Timestamp(nanoseconds) => nanoseconds,
-        Held::Null | Held::Exact(..) | Held::Text(..) => return None,
+        HeldValue::Boolean(truth) => truth.into(),
+        HeldValue::Integer(number) => number,
+        HeldValue::Float(number) => float_key(number),
+        HeldValue::Date(day) => day.into(),
+        HeldValue::Timestamp(nanoseconds) => nanoseconds,
+        HeldValue::Null | HeldValue::Exact(..) | HeldValue::Text(..) => return None,
     })
 }
 
 /// Returns the key at a scale, if it fits 64 bits.
-fn scaled(held: Held, to: u8) -> Option<i64> {
+fn scaled(held: HeldValue, to: u8) -> Option<i64> {
     let (mantissa, scale) = match held {
-        Held::Exact(mantissa, scale) if scale > to => {
+        HeldValue::Exact(mantissa, scale) if scale > to => {
             let (mantissa, scale) = bare(mantissa, scale)?;
             (mantissa.into(), scale)
         }
-        Held::Exact(mantissa, scale) => (mantissa, scale),
-        Held::Integer(number) if to > 0 => (i128::from(number), 0),
+        HeldValue::Exact(mantissa, scale) => (mantissa, scale),
+        HeldValue::Integer(number) if to > 0 => (i128::from(number), 0),
         other => return key_of(other),
     };
     let factor = 10_i128.checked_pow(to.checked_sub(scale)?.into())?;

@@ -44,7 +44,7 @@ pub struct Sieve {
     /// The outcomes of tests of absent values.
     absent: Vec<u8>,
     holds_values: bool,
-    held: Vec<Held>,
+    held: Vec<HeldValue>,
     held_text: String,
     misfits: Vec<(usize, Kind)>,
 }
@@ -69,7 +69,7 @@ struct Column {
 
 /// A value to hold until the message is complete.
 #[derive(Debug, Clone, Copy)]
-enum Held {
+enum HeldValue {
     Null,
     Boolean(bool),
     Integer(i64),
@@ -124,7 +124,7 @@ impl Sieve {
     pub fn clear(&mut self) {
         self.truths.copy_from_slice(&self.absent);
         if self.holds_values {
-            self.held.fill(Held::Null);
+            self.held.fill(HeldValue::Null);
             self.held_text.clear();
         }
         self.misfits.clear();
@@ -214,16 +214,18 @@ impl naive::Row for Sieve {
         let Some(at) = self.places.get(column).copied().flatten() else { return Datum::Null };
         let kind = self.columns[at].kind;
         match (self.held[at], kind) {
-            (Held::Null, _) => Datum::Null,
-            (Held::Boolean(truth), _) => Datum::Boolean(truth),
-            (Held::Integer(number), Kind::Decimal { scale }) => grown(number.into(), 0, scale),
-            (Held::Exact(mantissa, from), Kind::Decimal { scale }) => grown(mantissa, from, scale),
-            (Held::Integer(number), _) => Datum::Integer(number),
-            (Held::Exact(mantissa, scale), _) => Datum::Decimal { mantissa, scale },
-            (Held::Float(number), _) => Datum::Float(number),
-            (Held::Date(day), _) => Datum::Date(day),
-            (Held::Timestamp(nanoseconds), _) => Datum::Timestamp(nanoseconds),
-            (Held::Text(from, to), _) => Datum::Text(self.held_text[from..to].into()),
+            (HeldValue::Null, _) => Datum::Null,
+            (HeldValue::Boolean(truth), _) => Datum::Boolean(truth),
+            (HeldValue::Integer(number), Kind::Decimal { scale }) => grown(number.into(), 0, scale),
+            (HeldValue::Exact(mantissa, from), Kind::Decimal { scale }) => {
+                grown(mantissa, from, scale)
+            }
+            (HeldValue::Integer(number), _) => Datum::Integer(number),
+            (HeldValue::Exact(mantissa, scale), _) => Datum::Decimal { mantissa, scale },
+            (HeldValue::Float(number), _) => Datum::Float(number),
+            (HeldValue::Date(day), _) => Datum::Date(day),
+            (HeldValue::Timestamp(nanoseconds), _) => Datum::Timestamp(nanoseconds),
+            (HeldValue::Text(from, to), _) => Datum::Text(self.held_text[from..to].into()),
         }
     }
 }

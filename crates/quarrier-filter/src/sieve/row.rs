@@ -5,7 +5,7 @@ use quarrier_messages::Kind;
 use quarrier_messages::build::{Cell, FieldId, Row};
 use quarrier_messages::column::float_key;
 
-use super::{Held, Sieve};
+use super::{HeldValue, Sieve};
 
 impl Row for Sieve {
     fn field(&mut self, name: &str) -> Option<FieldId> {
@@ -87,7 +87,7 @@ impl Row for Sieve {
         for test in tests.chain(column.texts.iter().map(|(test, _)| test)) {
             self.truths[*test as usize] = self.absent[*test as usize];
         }
-        self.held[field.index()] = Held::Null;
+        self.held[field.index()] = HeldValue::Null;
         let place = column.place;
         self.misfits.retain(|(misfit, _)| *misfit != place);
     }
@@ -101,7 +101,7 @@ impl Sieve {
             self.truths[*test as usize] = u8::from(asked.holds(mantissa, scale.into()));
         }
         if column.is_indexed {
-            self.held[field.index()] = Held::Exact(mantissa.into(), scale);
+            self.held[field.index()] = HeldValue::Exact(mantissa.into(), scale);
         }
     }
 
@@ -135,20 +135,20 @@ impl Sieve {
         }
     }
 
-    fn held(&mut self, cell: Cell<'_>) -> Held {
+    fn held(&mut self, cell: Cell<'_>) -> HeldValue {
         match cell {
-            Cell::Null => Held::Null,
-            Cell::Boolean(truth) => Held::Boolean(truth),
-            Cell::Integer(number) => Held::Integer(number),
-            Cell::Decimal { mantissa, scale } => Held::Exact(mantissa.into(), scale),
-            Cell::Wide { mantissa, scale } => Held::Exact(mantissa.into(), scale),
-            Cell::Float(number) | Cell::Rounded(number) => Held::Float(number),
-            Cell::Date(day) => Held::Date(day),
-            Cell::Timestamp(nanoseconds) => Held::Timestamp(nanoseconds),
+            Cell::Null => HeldValue::Null,
+            Cell::Boolean(truth) => HeldValue::Boolean(truth),
+            Cell::Integer(number) => HeldValue::Integer(number),
+            Cell::Decimal { mantissa, scale } => HeldValue::Exact(mantissa.into(), scale),
+            Cell::Wide { mantissa, scale } => HeldValue::Exact(mantissa.into(), scale),
+            Cell::Float(number) | Cell::Rounded(number) => HeldValue::Float(number),
+            Cell::Date(day) => HeldValue::Date(day),
+            Cell::Timestamp(nanoseconds) => HeldValue::Timestamp(nanoseconds),
             Cell::Text(text) => {
                 let from = self.held_text.len();
                 self.held_text.push_str(text);
-                Held::Text(from, self.held_text.len())
+                HeldValue::Text(from, self.held_text.len())
             }
         }
     }

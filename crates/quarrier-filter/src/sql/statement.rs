@@ -17,7 +17,7 @@ use crate::expr::Expr;
 use crate::query::{Order, Output, Query, Select};
 
 /// A statement as written.
-struct Written {
+struct ParsedStatement {
     items: Vec<Item>,
     table: Ident,
     alias: Option<Ident>,
@@ -64,7 +64,7 @@ pub(super) fn bound_over(
     bind(written, table.schema(), table.visible())
 }
 
-fn bind(written: Written, schema: &Schema, visible: usize) -> Result<Query> {
+fn bind(written: ParsedStatement, schema: &Schema, visible: usize) -> Result<Query> {
     let name = written.alias.unwrap_or(written.table).value;
     let mut binder = Binder::new(schema, Some(name));
     let select = select(&mut binder, written.items, visible)?;
@@ -88,7 +88,7 @@ pub(super) fn table(parser: &mut Parser<'_>) -> Result<Ident> {
     Ok(read(parser)?.table)
 }
 
-fn read(parser: &mut Parser<'_>) -> Result<Written> {
+fn read(parser: &mut Parser<'_>) -> Result<ParsedStatement> {
     if !parser.parse_keyword(Keyword::SELECT) {
         let token = parser.peek_token_ref();
         let reason = format!("only SELECT … FROM … is known here, not {token}");
@@ -113,7 +113,7 @@ fn read(parser: &mut Parser<'_>) -> Result<Written> {
         let reason = format!("{rest} is more than WHERE, ORDER BY, LIMIT and OFFSET of one table");
         return Err(unanswered(rest.span.start, reason));
     }
-    Ok(Written { items, table, alias, condition, order, limit, offset })
+    Ok(ParsedStatement { items, table, alias, condition, order, limit, offset })
 }
 
 fn library<T>(result: std::result::Result<T, ParserError>) -> Result<T> {
