@@ -2,8 +2,8 @@
 //!
 //! ```text
 //!  all bytes ── minus those of allocated files ──→ unallocated: free clusters, slack, deleted files,
-//!      the file systems' own structures, bytes outside of file systems, and whatever could not be read
-//!         └── minus slack and structures ──→ clusters that new files would get, one after the other
+//!      file-system structures, bytes outside of file systems, and unreadable parts
+//!         └── minus slack and structures ──→ clusters that new files would get, in order
 //! ```
 
 use std::ops::Range;
