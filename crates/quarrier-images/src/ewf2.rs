@@ -1,7 +1,7 @@
 //! EWF version 2 (`.Ex01`).
 //!
 //! ```text
-//!  header  data descriptor  data descriptor …   a descriptor stands behind its data, and names the one before
+//!  header  data descriptor  data descriptor …   a descriptor follows its data, and refers to the one before
 //!           └ device, case: how large; tables: where each chunk lies; chunks
 //! ```
 //!

@@ -56,7 +56,7 @@ pub(crate) trait Layout: Send + Sync {
     /// If the tables of the format cannot be read or have impossible values.
     fn run(&self, offset: u64) -> io::Result<Run>;
 
-    /// Decompresses the block of a [`Place::Packed`] into `block`, whose length is that of the block.
+    /// Decompresses the block of a [`Place::Packed`] into `block`, which has its length.
     ///
     /// # Errors
     /// If it cannot be read, or its bytes are invalid.
@@ -223,7 +223,7 @@ impl<L: Layout> Source for Disk<L> {
             }
             match self.read_run(at, &mut buffer[filled..]) {
                 Ok(read) => filled += read,
-                // Return the bytes read so far; the next read fails.
+                // Return the bytes read; the next read fails.
                 Err(_) if filled > 0 => break,
                 Err(error) => return Err(error),
             }

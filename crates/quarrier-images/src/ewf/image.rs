@@ -236,7 +236,7 @@ impl Source for EwfSource {
             };
             match read {
                 Ok(()) => filled += wanted,
-                // Return the bytes read so far; the next read reports the error.
+                // Return the bytes read; the next read reports the error.
                 Err(_) if filled > 0 => break,
                 Err(error) => return Err(error),
             }

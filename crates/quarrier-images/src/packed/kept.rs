@@ -1,7 +1,7 @@
 //! Serialization of indexes that are cached between runs.
 //!
 //! ```text
-//!  "QRYINDEX" │ version, kind │ lengths: of the file, of what is packed │ entries … │ CRC-64 of all before
+//!  "QRYINDEX" │ version, kind │ lengths: of the file, decompressed │ entries … │ CRC-64 of all before
 //! ```
 //!
 //! Numbers are little-endian. The caller of the cache decides which file an index belongs to. In

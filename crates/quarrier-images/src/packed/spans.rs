@@ -198,7 +198,7 @@ impl<U: Unpack> Source for Spans<U> {
                     buffer[filled..filled + count].copy_from_slice(&span[from..from + count]);
                     filled += count;
                 }
-                // Return the bytes read so far; the next read reports the error.
+                // Return the bytes read; the next read reports the error.
                 Err(_) if filled > 0 => break,
                 Err(error) => return Err(error),
             }
