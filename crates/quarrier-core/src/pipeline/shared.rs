@@ -35,7 +35,7 @@ const SLOT_BYTES_MAX: usize = 1 << 30;
 /// loop {
 ///     match feed.next(Duration::from_secs(1))? {
 ///         Delivery::Chunk(slot) => {
-///             bytes += slot.owned_bytes; // here a worker would be told the slot
+///             bytes += slot.owned_bytes; // pass the slot to a worker here
 ///             feed.release(slot.slot)?;
 ///         }
 ///         Delivery::NotYet => {}

@@ -23,7 +23,7 @@ struct Room {
 /// # Errors
 /// [`Error::NoRoom`]
 pub(super) fn check(bytes: usize) -> Result<()> {
-    // The system kills a process whose file grows past this limit, even by a byte.
+    // The system kills a process if a file of it grows past this limit, even by a byte.
     let file = rustix::process::getrlimit(Resource::Fsize).current;
     let file = file.map(|bytes| Room { bytes, limited_by: "the process's limit of file sizes" });
     let mut rooms: Vec<Room> = file.into_iter().collect();
