@@ -8,17 +8,17 @@
 //!
 //! | the missing bytes | are fetched with |
 //! |---|---|
-//! | lie in the last 64 KiB of the file | all of these |
+//! | are in the last 64 KiB of the file | all of these 64 KiB |
 //! | end where held ones begin: the reader goes backwards | 32 KiB before them |
-//! | are many already (1 MiB) | nothing more |
-//! | continue a fetch | four times as much as went with that, up to the reach |
+//! | amount to 1 MiB or more | nothing more |
+//! | continue a fetch | four times what was fetched ahead with it, up to the reach |
 //! | begin within the reach after a fetch, and are few | as much as the reach |
-//! | lie anywhere else | a quarter of the reach, at most 256 KiB |
+//! | are anywhere else | a quarter of the reach, at most 256 KiB |
 //!
 //! and if held bytes follow within half a reach, everything up to them.
 //!
-//! The rules were chosen on recorded reads of TIFF, zip and Parquet files; `docs/remote.md`
-//! has the table.
+//! The rules were chosen on recorded reads of TIFF, zip and Parquet files; `benchmarks/RESULTS.md`
+//! has the figures.
 
 use std::time::Duration;
 

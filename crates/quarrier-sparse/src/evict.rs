@@ -35,8 +35,8 @@ impl SparseFile {
         Ok(())
     }
 
-    /// Evicts the least recently used bytes until at most `bytes_max` are held or only pinned ones
-    /// are left, and no more than necessary. Returns the number of evicted bytes.
+    /// Evicts the least recently used bytes, no more than necessary, until at most `bytes_max` are
+    /// held or only pinned ones are left. Returns the number of evicted bytes.
     ///
     /// Evicts whole blocks, 64 KiB of a larger block or of many tiny ones, or only the first part
     /// of these. Sorts all held blocks by use.

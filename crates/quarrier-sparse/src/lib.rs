@@ -1,12 +1,12 @@
 //! Sparse files: hold the fetched parts of a large remote file, and know which parts are missing.
 //!
 //! ```text
-//!   need(0, 100) ─→ (0, 40), (60, 40)      what to fetch; or merged into fewer requests
+//!   need(0, 100) ─→ (0, 40), (60, 40)      ranges to fetch; or merged into fewer requests
 //!                        │ fetched by you, or by quarrier-remote
 //!                        ▼
 //!   write(0, …)  ─→ ┌──────────────────────────────────────────┐
 //!   has, read   ←── │ blocks, packed in leaves, in order       │ ─→ evict: the least
-//!                   └──────────────────────────────────────────┘    recently used go
+//!                   └──────────────────────────────────────────┘    recently used
 //! ```
 //!
 //! No I/O, no dependencies. A [`SparseFile`] is one file; a [`SparseStore`] is many of them, under
