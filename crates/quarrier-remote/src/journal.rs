@@ -7,8 +7,8 @@
 //!   0  8  "QRYCACH\n"                      0  8  offset of the block in object and data file
 //!   8  4  version, 1                       8  4  length of the block, 1 to 1,048,576
 //!  12  4  0                               12  4  0
-//!  16 32  key: SHA-256 of what the        16  8  CRC-64/NVME of the block's bytes
-//!         object is, see the cache        24  8  CRC-64/NVME of the key and of bytes 0..24
+//!  16 32  key: SHA-256 of identity        16  8  CRC-64/NVME of the block's bytes
+//!         and version, see the cache      24  8  CRC-64/NVME of the key and of bytes 0..24
 //!  48  8  length of the object                   of the record
 //!  56  8  CRC-64/NVME of bytes 0..56
 //! ```

@@ -141,7 +141,7 @@ fn memory_is_bounded_and_evicted_bytes_are_fetched_again() {
             let offset = n * 100_000 + round;
             read_full_at(&source, offset, &mut bytes).unwrap();
             assert_eq!(bytes, server.object()[offset as usize..][..bytes.len()]);
-            // Pinned bytes do not count, nor for a moment those that just arrived.
+            // Pinned bytes do not count; neither do those that have just arrived, for a moment.
             let held = remote.memory_bytes();
             assert!(held <= (1 << 20) + 100_000 + ARRIVING_BYTES_MAX, "{held}");
         }
