@@ -304,7 +304,7 @@ impl<'r> Stored<'r> {
         Stored { runs, index: 0, before: 0 }
     }
 
-    /// The source offset of a stored byte, and how many bytes follow it in its run.
+    /// The source offset of a stored byte, and the number of bytes from it to the end of its run.
     fn at(&mut self, at: u64) -> Option<(u64, u64)> {
         if at < self.before {
             (self.index, self.before) = (0, 0);

@@ -9,7 +9,7 @@ use crate::part::{u16_at, u32_at, u64_at};
 use crate::walk::{name_of_units, units};
 
 pub(super) const FOLDER: u16 = 0x10;
-/// Bits of the entry type: whether the entry is in use, and its category.
+/// The in-use bit of an entry type, and the entry types without it.
 const IN_USE: u8 = 0x80;
 const FILE: u8 = 0x05;
 const STREAM: u8 = 0x40;

@@ -39,7 +39,7 @@ impl Bytes<'_, '_> {
     }
 }
 
-/// The offset in the volume of a byte of the fork, and the bytes that follow it contiguously.
+/// The offset in the volume of a byte of the fork, and the number of contiguous bytes from there on.
 fn place_of(pieces: &[(u64, u64, u64)], at: u64) -> Option<(u64, u64)> {
     let index = pieces.partition_point(|piece| piece.0 <= at).checked_sub(1)?;
     let &(start, place, length) = pieces.get(index)?;
