@@ -31,8 +31,8 @@ pub struct Check {
     pub computed: String,
 }
 
-/// The hashes stored in an AFF4 image, over the disk and over each of its streams. Hashes of hashes are
-/// not supported.
+/// The hashes stored in an AFF4 image, over the disk and over each of its streams. Excludes hashes over
+/// other hashes.
 pub struct StoredHashes {
     name: String,
     stored: Vec<Stored>,
