@@ -60,8 +60,8 @@ impl From<SizeError> for String {
 /// # Ok::<(), quarrier_core::size::SizeError>(())
 /// ```
 ///
+/// # Errors
 /// A string of another form, such as a fraction, or a size that does not fit 64 bits.
-/// A text of another form, such as a fraction, or a size of more than 64 bits.
 pub fn parse_size(text: &str) -> Result<u64, SizeError> {
     let text = text.trim();
     let not_a_size = || SizeError::NotASize(text.to_string());
