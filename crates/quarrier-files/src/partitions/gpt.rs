@@ -109,7 +109,7 @@ impl Id {
     }
 }
 
-/// Partition types without a supported file system, or with a layer above it.
+/// Names for partitions in which no supported file system is recognized.
 const NAMES: [(Id, &str); 12] = [
     (Id(0xE3C9E316, 0x0B5C, 0x4DB8, 0x817D, 0xF92D_F002_15AE), "Microsoft Reserved"),
     (Id(0x21686148, 0x6449, 0x6E6F, 0x744E, 0x6565_6445_4649), "BIOS boot"),

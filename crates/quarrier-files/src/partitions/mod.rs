@@ -16,7 +16,7 @@ pub struct Partition {
     pub number: u32,
     /// Its bytes in the source.
     pub span: Range<u64>,
-    /// The name of its type, if that type has no supported file system: `"swap"`.
+    /// A name for its type, to use if no supported file system is recognized: `"swap"`.
     pub name: Option<&'static str>,
 }
 
