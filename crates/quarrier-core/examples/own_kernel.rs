@@ -12,7 +12,7 @@
 //!
 //! Without an argument it reads its own source.
 
-#![allow(clippy::print_stdout, reason = "printing is what this program is for")]
+#![allow(clippy::print_stdout, reason = "this program prints")]
 
 use std::collections::BTreeMap;
 use std::error::Error;

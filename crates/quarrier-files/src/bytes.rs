@@ -47,7 +47,7 @@ pub fn read(
         return Err(refused(why.to_string()));
     }
     if entry.size > source.length().max(1 << 30).saturating_mul(TIMES_MAX) {
-        return Err(refused(format!("a file of {} bytes is not read", entry.size)));
+        return Err(refused(format!("a file of {} bytes is implausibly large", entry.size)));
     }
     let mut reader = Reader { source, unreadable: Vec::new() };
     let mut left = entry.size;

@@ -19,7 +19,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut out = std::io::BufWriter::new(std::io::stdout().lock());
     for line in std::io::stdin().lock().lines() {
         let case: Json = serde_json::from_str(&line?)?;
-        let schema = schema(&case["fields"]).ok_or("fields are pairs of name and kind")?;
+        let schema = schema(&case["fields"]).ok_or("fields are pairs of name and type")?;
         let rows = rows(&case["rows"], &schema).ok_or("a row does not fit its fields")?;
         for condition in case["conditions"].as_array().ok_or("no conditions")? {
             let text = condition.as_str().ok_or("a condition is a text")?;

@@ -58,7 +58,7 @@ impl Keys {
     ///
     /// If `span` is too large, see [`have_bits`](Self::have_bits).
     pub fn none_of(span: &RangeInclusive<i64>) -> Keys {
-        assert!(Keys::have_bits(span), "so many keys are not kept as bits");
+        assert!(Keys::have_bits(span), "the range is too large for a set of bits");
         Keys::of_span(*span.start(), length_of(span))
     }
 

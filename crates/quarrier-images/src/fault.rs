@@ -15,7 +15,7 @@ pub(crate) fn damaged(file: &dyn Source, offset: u64, reason: impl AsRef<str>) -
     let reason = reason.as_ref();
     refused(
         file,
-        format!("damaged at byte {offset}: {reason}; copy the image again from where it came"),
+        format!("damaged at byte {offset}: {reason}; copy the image again from its source"),
     )
 }
 

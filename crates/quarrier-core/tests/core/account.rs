@@ -81,8 +81,8 @@ fn a_plan_depends_on_settings_and_source() {
     assert_eq!(plan(Pipeline::new(&slow)).access, Access::Queue);
     assert_eq!(plan(Pipeline::new(&memory).readers(3)).access, Access::Queue);
     for access in ACCESSES {
-        let wished = Pipeline::new(&slow).access(access).workers(5).readers(3).buffers(7);
-        let made = plan(wished.buffer_bytes(12_345));
+        let pipeline = Pipeline::new(&slow).access(access).workers(5).readers(3).buffers(7);
+        let made = plan(pipeline.buffer_bytes(12_345));
         assert_eq!((made.access, made.reason), (access, "asked for"));
         assert_eq!((made.workers, made.buffers, made.buffer_bytes), (5, 7, 12_345));
         let readers = match access {
@@ -165,7 +165,7 @@ fn direct_reads_yield_the_same_bytes() {
     let Ok(source) = quarrier_core::source::FileSource::open_direct(file.path()) else {
         return; // This file system has no O_DIRECT.
     };
-    assert!(!source.is_resident(), "what is read directly is never in the page cache");
+    assert!(!source.is_resident(), "direct reads never come from the page cache");
     for access in ACCESSES {
         for buffer_bytes in [1_000, 65_536] {
             let pipeline = Pipeline::new(&source).access(access).buffer_bytes(buffer_bytes);

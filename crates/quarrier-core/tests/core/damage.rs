@@ -119,7 +119,7 @@ fn a_device_that_disappears_is_a_clear_error() {
             }
             assert!(seen.len() <= 20);
             if workers == 1 {
-                assert_eq!(seen.len(), 20, "{access:?}: what was read is handed on");
+                assert_eq!(seen.len(), 20, "{access:?}: bytes read before are passed on");
             }
         }
     }

@@ -105,7 +105,7 @@ impl Map {
         if !member.is_stored() {
             let unpacked = member.whole(file, UNPACKED_BYTES_MAX);
             let unpacked =
-                unpacked.map_err(|error| wrong(&format!("cannot be unpacked: {error}")))?;
+                unpacked.map_err(|error| wrong(&format!("cannot be decompressed: {error}")))?;
             pieces.add(&unpacked).map_err(wrong)?;
         } else {
             let at =

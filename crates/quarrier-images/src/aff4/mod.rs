@@ -92,9 +92,7 @@ fn parts(file: &Arc<dyn Source>, around: Option<&Around<'_>>, stop: &AtomicBool)
                 // A regular stream cannot fill gaps: its offsets would be those of the disk.
                 match Symbolic::of(name) {
                     Some(_) => targets.of(name),
-                    None => {
-                        Err(refused(&**file, "has a map whose gaps are not those of the standard"))
-                    }
+                    None => Err(refused(&**file, "has a map with non-standard gaps")),
                 }
             })?;
             Map::read(&**file, &container, &data, (&numbers, gaps), stop)?

@@ -153,7 +153,7 @@ pub(super) fn open(
         return wrong("has an unknown compression; export the image as raw or E01");
     };
     if segments.is_empty() && length > 0 {
-        return wrong("has no segments in the file; copy the image again from where it came");
+        return wrong("has no segments in the file; copy the image again from its source");
     }
     if segments.iter().any(|segment| !segment.data.member.is_stored()) {
         return wrong(

@@ -34,7 +34,7 @@ impl fmt::Display for Error {
             Error::Damaged { source_name, offset, reason } => write!(
                 f,
                 "{source_name}: damaged at byte {offset}: {reason}; copy the image again from \
-                 where it came"
+                 its source"
             ),
         }
     }
@@ -66,7 +66,7 @@ impl From<Error> for quarrier_core::Error {
             Error::Damaged { source_name, offset, reason } => quarrier_core::Error::NotReadable {
                 source_name,
                 reason: format!(
-                    "damaged at byte {offset}: {reason}; copy the image again from where it came"
+                    "damaged at byte {offset}: {reason}; copy the image again from its source"
                 ),
             },
         }

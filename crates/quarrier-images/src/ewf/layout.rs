@@ -99,7 +99,7 @@ impl Volume {
         let chunk_bytes = u64::from(sectors_each) * u64::from(sector_bytes);
         if chunk_bytes == 0 || chunk_bytes > CHUNK_BYTES_MAX {
             return Err(format!(
-                "chunks of {sectors_each} sectors of {sector_bytes} bytes cannot be read"
+                "chunks of {sectors_each} sectors of {sector_bytes} bytes are not supported"
             ));
         }
         // Some writers leave the count at zero if they did not know it at the start.

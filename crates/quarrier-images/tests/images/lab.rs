@@ -142,7 +142,7 @@ fn check_data(source: &dyn Source, expected: &[u8]) {
         assert!(is_zero(end..data.start), "{}: no hole before {data:?}", source.name());
         (at, end) = (data.end, data.end);
     }
-    assert!(is_zero(end..source.length()), "{}: no hole behind {end}", source.name());
+    assert!(is_zero(end..source.length()), "{}: no hole after {end}", source.name());
 }
 
 pub(crate) fn skip(reason: &str) {

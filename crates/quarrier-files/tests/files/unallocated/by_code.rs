@@ -167,7 +167,7 @@ fn the_backup_of_a_gpt_is_used_where_the_first_is_damaged() {
     for range in [512 + 40..512 + 41, 1024 + 32..1024 + 33, 512..513, 0..1024] {
         let mut disk = gpt_disk();
         disk[range.clone()].iter_mut().for_each(|byte| *byte ^= 0xA5);
-        let notice = check_gpt_disk(&disk).expect("it is said");
+        let notice = check_gpt_disk(&disk).expect("a notice");
         assert!(notice.contains("backup at byte 204288"), "{range:?}: {notice}");
         // With the backup damaged, too, the table is rejected.
         disk[399 * 512 + 50] ^= 1;
