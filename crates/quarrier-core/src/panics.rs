@@ -80,13 +80,13 @@ mod tests {
             panic!("offset overflow");
         }
         assert_eq!(caught(|| 7), Ok(7));
-        let told = std::panic::take_hook();
+        let previous = std::panic::take_hook();
         watch(|| false);
         let panicked = caught(fails);
         let left = crate::threads::alone("", fails).unwrap().join().map_err(|_| take());
         watch(|| true);
         let expected = caught(fails);
-        std::panic::set_hook(told);
+        std::panic::set_hook(previous);
         let said = panicked.unwrap_err().to_string();
         assert!(said.starts_with("an internal error at quarrier-core/src/panics.rs:"), "{said}");
         assert!(left.unwrap_err().is_some());

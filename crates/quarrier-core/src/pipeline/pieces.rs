@@ -198,7 +198,7 @@ mod tests {
         for skip_zeros in [false, true] {
             for size in [1_000, 4_096, 1 << 20] {
                 let need = Need { before_bytes: 3, after_bytes: 10, skip_zeros };
-                let told = |piece: &Piece| {
+                let summary = |piece: &Piece| {
                     let Piece { own, read, at_start, at_end, is_hole, .. } = piece.clone();
                     (own, read, at_start, at_end, is_hole)
                 };
@@ -206,8 +206,8 @@ mod tests {
                 let alone = ranges
                     .iter()
                     .flat_map(|range| pieces_of(&source, vec![range.clone()], need, size));
-                let alone: Vec<_> = alone.map(|piece| told(&piece)).collect();
-                assert_eq!(together.iter().map(told).collect::<Vec<_>>(), alone);
+                let alone: Vec<_> = alone.map(|piece| summary(&piece)).collect();
+                assert_eq!(together.iter().map(summary).collect::<Vec<_>>(), alone);
                 assert!((0..).zip(&together).all(|(index, piece)| piece.index == index));
             }
         }

@@ -160,24 +160,24 @@ impl Pipeline<'_> {
 pub(super) fn run_stream<K: Kernel>(
     name: &str,
     reader: &mut (dyn Read + Send),
-    wishes: &Pipeline<'_>,
+    settings: &Pipeline<'_>,
     kernel: &K,
     sink: &mut dyn Sink<K::Output>,
 ) -> Result<Run> {
     let need = kernel.need();
-    let mut plan = wishes.clone().access(Access::Read).plan(need)?;
-    if wishes.buffer_bytes.is_none() {
+    let mut plan = settings.clone().access(Access::Read).plan(need)?;
+    if settings.buffer_bytes.is_none() {
         plan.buffer_bytes = 1 << 20;
     }
     plan.reason = "a stream can only be read in order";
     let epoch = Instant::now();
     let timeline = Mutex::new(Timeline::default());
-    let (_, buffers) = pools(&plan, need, wishes.memory);
+    let (_, buffers) = pools(&plan, need, settings.memory);
     let turnstile = Turnstile::new(sink, 0, None);
-    let crew = Crew { source: None, kernel, stop: wishes.stop, epoch, timeline: &timeline };
-    let feed = StreamFeed::new(name, reader, need, plan.buffer_bytes, wishes.stop, &buffers);
+    let crew = Crew { source: None, kernel, stop: settings.stop, epoch, timeline: &timeline };
+    let feed = StreamFeed::new(name, reader, need, plan.buffer_bytes, settings.stop, &buffers);
     crew.work(&feed, &turnstile, plan.workers);
-    finish(plan, turnstile.into_end(), 0, epoch, timeline, wishes.stop)
+    finish(plan, turnstile.into_end(), 0, epoch, timeline, settings.stop)
 }
 
 /// Makes permits for windows, or buffers, whichever the plan uses.
