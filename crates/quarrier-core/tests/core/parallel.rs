@@ -124,13 +124,13 @@ fn a_panic_reaches_the_caller_with_its_indexes_and_the_others_stop() {
 
 #[test]
 fn panics_with_any_payload_are_reported() {
-    let told = |kernel: fn()| {
+    let message = |kernel: fn()| {
         let ended = parallel::init(&mut [0], Cut::default(), |_, _| kernel());
         ended.unwrap_err().to_string()
     };
-    assert!(told(|| panic!("plain")).ends_with("indexes 0 to 1: plain"));
-    assert!(told(|| panic!("made of {}", 2)).ends_with("made of 2"));
-    assert!(told(|| std::panic::panic_any(5)).ends_with("no message"));
+    assert!(message(|| panic!("plain")).ends_with("indexes 0 to 1: plain"));
+    assert!(message(|| panic!("made of {}", 2)).ends_with("made of 2"));
+    assert!(message(|| std::panic::panic_any(5)).ends_with("no message"));
 }
 
 #[test]
