@@ -1,4 +1,4 @@
-//! Which commit the program is built from, for `--version`.
+//! The commit that the program is built from, for `--version`.
 //!
 //! ```text
 //! QUARRIER_COMMIT of the environment ─┐
@@ -6,7 +6,8 @@
 //! git, where this is its work tree ───┘
 //! ```
 //!
-//! A build without optimisation does not ask: each commit would compile all that depends on it again.
+//! A build without optimisation leaves the commit out: otherwise every commit would recompile all
+//! dependent crates.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -22,26 +23,26 @@ fn main() {
     println!("cargo:rustc-env=QUARRIER_COMMIT={}", commit.unwrap_or_default());
 }
 
-/// What whoever packs the program says.
+/// The commit that a packager passes in the environment.
 fn given() -> Option<String> {
     std::env::var("QUARRIER_COMMIT").ok().filter(|commit| !commit.is_empty())
 }
 
-/// What `git archive`, and with it every forge's archive, wrote into the file.
+/// The commit that `git archive`, and so the archive of every forge, wrote into `commit.txt`.
 fn archived() -> Option<String> {
     let text = std::fs::read_to_string("commit.txt").ok()?;
     let commit = text.trim();
     (!commit.is_empty() && !commit.contains('$')).then(|| commit.to_string())
 }
 
-/// The commit of the work tree, where that is this project's own.
+/// The commit of the work tree, if that is this project's.
 fn checked_out() -> Option<String> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2)?;
     let top = PathBuf::from(git(&["rev-parse", "--show-toplevel"])?);
     if top.canonicalize().ok()? != root.canonicalize().ok()? {
         return None;
     }
-    // It is written whenever another commit is checked out.
+    // Git appends to this log whenever it checks out another commit.
     let log = git(&["rev-parse", "--path-format=absolute", "--git-path", "logs/HEAD"])?;
     if Path::new(&log).exists() {
         println!("cargo:rerun-if-changed={log}");

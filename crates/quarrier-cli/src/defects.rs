@@ -7,8 +7,8 @@ use quarrier_core::panics;
 use crate::output::standard::end;
 use crate::{Outcome, complain, interrupt};
 
-/// Runs a program to its exit code, which is 2 if any thread of it has panicked, even if no other one
-/// noticed; except for panics that were [taken](panics::take) and reported.
+/// Runs a program to its exit code, which is 2 if any of its threads panicked, even if no other thread
+/// noticed. A panic that was [taken](panics::take) and reported does not count.
 pub fn guarded(program: impl FnOnce() -> u8) -> ExitCode {
     panics::watch(quarrier_messages::is_panic_caught);
     interrupt::outlive_long_files();
@@ -38,7 +38,7 @@ mod tests {
         let alone = guarded(fails);
         let beside = guarded(|| {
             let worker = quarrier_core::threads::alone("", fails);
-            // Its end is waited for, and its panic overlooked.
+            // Waits for the thread to end, and ignores its panic.
             let _ = worker.map(std::thread::JoinHandle::join);
             0
         });

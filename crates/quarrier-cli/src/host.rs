@@ -11,13 +11,13 @@ pub fn environment() -> &'static Environment {
     ENVIRONMENT.get_or_init(Environment::of_process)
 }
 
-/// The notes about this process in the case file of an output folder.
+/// The entries about this process in the case file of an output folder.
 pub(crate) fn notes(command: &str) -> Notes {
     let host = std::fs::read_to_string("/proc/sys/kernel/hostname").ok();
     Notes { command: Some(command.to_string()), host: host.map(|host| host.trim_end().to_string()) }
 }
 
-/// The machine, for planning and judging runs.
+/// The machine, for planning runs and comparing them with its ceiling.
 pub fn machine() -> &'static Machine {
     static MACHINE: OnceLock<Machine> = OnceLock::new();
     MACHINE.get_or_init(|| Machine::of(environment()))

@@ -1,4 +1,4 @@
-//! Ctrl-C: the first asks the run to end in order, a later one ends the process.
+//! Ctrl-C: the first asks the run to stop cleanly, a later one ends the process.
 
 use std::io::{IsTerminal, Write};
 use std::sync::Arc;
@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 use quarrier_core::threads;
 use signal_hook::consts::{SIGINT, SIGTERM, SIGXFSZ};
 
-/// A second signal within this time is taken for an echo of the first: some senders signal
-/// both the process and its group.
+/// A second signal within this time counts as an echo of the first: some senders signal both the
+/// process and its group.
 const ECHO: Duration = Duration::from_millis(500);
 
 /// A flag that becomes true at the first SIGINT or SIGTERM.
@@ -17,14 +17,14 @@ pub fn watch() -> Arc<AtomicBool> {
     let stop = Arc::new(AtomicBool::new(false));
     let impatient = Arc::new(AtomicBool::new(false));
     let (seen, armed) = (Arc::clone(&stop), Arc::clone(&impatient));
-    // Without a thread that prints a message, the second signal ends the process.
+    // Without a thread to print a message, the second signal ends the process.
     let impatient = match threads::alone("signals", move || arm(&seen, &armed)) {
         Ok(_) => impatient,
         Err(_) => Arc::clone(&stop),
     };
     for (signal, code) in [(SIGINT, 130), (SIGTERM, 143)] {
-        // In this order: a later signal finds `impatient` set and ends the process. Where the
-        // handlers cannot be installed, the signal ends the process at once.
+        // The order matters: a later signal finds `impatient` set and ends the process. If the handlers
+        // cannot be installed, the first signal ends the process.
         let armed = Arc::clone(&impatient);
         let _ = signal_hook::flag::register_conditional_shutdown(signal, code, armed);
         let _ = signal_hook::flag::register(signal, Arc::clone(&stop));
@@ -32,15 +32,15 @@ pub fn watch() -> Arc<AtomicBool> {
     stop
 }
 
-/// From now on, a file beyond the size limit (`ulimit -f`) is an error of the write, and does not end
-/// the process.
+/// Makes writes beyond the file size limit (`ulimit -f`) fail with an error instead of ending the
+/// process.
 pub(crate) fn outlive_long_files() {
-    // Where the handler cannot be installed, the system ends the process, as it does without one.
+    // If the handler cannot be installed, the default action remains: the signal ends the process.
     let _ = signal_hook::flag::register(SIGXFSZ, Arc::default());
 }
 
-/// Opens the way out some time after a first signal, and closes it where the flag is taken back, as at
-/// the prompt for the next statement; ends with the process.
+/// Lets a second signal end the process some time after the first. Disarms this when the flag is
+/// cleared, as the prompt does before the next statement. Runs as long as the process.
 fn arm(seen: &AtomicBool, armed: &AtomicBool) {
     let mut patience = Patience::default();
     loop {
@@ -53,19 +53,19 @@ fn arm(seen: &AtomicBool, armed: &AtomicBool) {
     }
 }
 
-/// Says at a terminal that the signal was seen, since work in progress may take a while to end.
+/// Acknowledges the signal on a terminal, since the current work may take a while to end.
 fn acknowledge() {
     let mut terminal = std::io::stderr();
     if terminal.is_terminal() {
-        // A progress bar may stand in the line. Where nobody can be told, it ends all the same.
+        // Padding overwrites a progress bar in the line. The process ends even if this write fails.
         let _ = write!(terminal, "\r{:<79}\n", "stopping; Ctrl-C once more ends at once");
     }
 }
 
-/// The signals so far.
+/// The signals received so far.
 #[derive(Debug, Default)]
 struct Patience {
-    /// When the first was seen that nobody has taken back.
+    /// When the first signal was seen; `None` after the flag was cleared.
     first: Option<Instant>,
 }
 
@@ -73,7 +73,7 @@ struct Patience {
 struct Step {
     /// Whether the next signal ends the process.
     may_end: bool,
-    /// Whether a first signal was seen just now.
+    /// Whether this check saw the first signal.
     is_first: bool,
 }
 
@@ -103,10 +103,10 @@ mod tests {
         };
         check(false, 0, false, false);
         check(true, 50, false, true);
-        // An echo of the first does not end it.
+        // An echo of the first does not end the process.
         check(true, 400, false, false);
         check(true, 600, true, false);
-        // The next statement at the prompt.
+        // The prompt's next statement.
         check(false, 700, false, false);
         check(true, 800, false, true);
         check(true, 1_300, true, false);

@@ -6,8 +6,8 @@
 //!               └── output/ ←────────┘  text, JSON, CSV, Arrow, report, statistics
 //! ```
 //!
-//! A library so that `quarrier-sql` reads its arguments, is interrupted and complains as this one
-//! does; everything else here is the binary's own.
+//! This is a library so that `quarrier-sql` can share its arguments, interruption and error output.
+//! Everything else here belongs to the binary.
 
 mod args;
 pub use args::{Query, QueryFormat, Serve, query_arguments, serve_arguments};
@@ -35,7 +35,7 @@ use std::process::ExitCode;
 
 use quarrier_messages::ColumnReader;
 
-/// How a command ended; its number is the exit code.
+/// The outcome of a command; its number is the exit code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Outcome {
     /// Something was found, or the work was done.
@@ -63,8 +63,8 @@ impl Outcome {
     }
 }
 
-/// The main function of the binary `quarrier`: runs the command line of this process. Without a reader
-/// of Parquet, commands that need one are handed over to `quarrier-sql`.
+/// The main function of the binary `quarrier`: runs the command line of this process. Commands over
+/// Parquet are handed over to `quarrier-sql` if `parquet` is `None`.
 pub fn run(parquet: Option<&dyn ColumnReader>) -> ExitCode {
     defects::guarded(|| obeyed(parquet) as u8)
 }
@@ -87,7 +87,7 @@ fn obeyed(parquet: Option<&dyn ColumnReader>) -> Outcome {
     }
 }
 
-/// Says what went wrong, in one line on standard error.
+/// Prints an error in one line on standard error.
 pub fn complain(message: &str) {
     use std::io::Write;
     let message = without_codes(message).replace(['\n', '\r'], " ");
@@ -96,7 +96,7 @@ pub fn complain(message: &str) {
     let _ = writeln!(std::io::stderr(), "quarrier: {one_line}");
 }
 
-/// The message without the ` (os error N)` that Rust appends to the system's words.
+/// The message without the ` (os error N)` that Rust appends to the system's message.
 fn without_codes(message: &str) -> String {
     let mut text = message.to_string();
     while let Some(start) = text.find(" (os error ") {

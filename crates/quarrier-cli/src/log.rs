@@ -1,7 +1,8 @@
-//! `--log LEVEL`: the reasons of decisions and retries, a line for each event on standard error.
+//! `--log LEVEL`: logs decisions and retries with their reasons, a line for each event on standard
+//! error.
 //!
-//! Only events of this project's crates are written. Those of libraries may have URLs with signatures, or
-//! headers with credentials, in them; ours name sources without secrets.
+//! Only events of this project's crates are written. Events of libraries may contain URLs with signatures
+//! or headers with credentials; ours name sources without secrets.
 
 use std::fmt::{self, Write as _};
 use std::io::Write as _;
@@ -38,7 +39,7 @@ pub(crate) fn begin(matches: &ArgMatches) {
     let level = matches.try_get_one::<String>("log").ok().flatten();
     let Some(most) = level.and_then(|level| level.parse::<LevelFilter>().ok()) else { return };
     if most != LevelFilter::OFF {
-        // Nobody else sets one; if somebody did, that one has the events.
+        // If a subscriber is set already, it gets the events.
         let _ = tracing::subscriber::set_global_default(Lines { most });
     }
 }
@@ -105,7 +106,7 @@ fn line(time: i64, event: &Event<'_>) -> String {
 #[derive(Default)]
 struct Fields {
     message: String,
-    /// Each with a blank before it.
+    /// Each field with a space before it.
     others: String,
 }
 
@@ -129,7 +130,7 @@ mod tests {
 
     use super::*;
 
-    /// Keeps the lines that [`Lines`] would write.
+    /// Collects the lines that [`Lines`] would write.
     struct Kept {
         lines: Lines,
         kept: Arc<Mutex<Vec<String>>>,

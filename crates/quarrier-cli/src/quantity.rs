@@ -5,7 +5,7 @@ use std::ops::{Range, RangeInclusive};
 use quarrier_core::size::parse_size;
 use quarrier_report::number::bytes;
 
-/// Reads sizes within these bounds.
+/// Parses sizes within these bounds.
 pub(crate) fn size_in(
     bounds: RangeInclusive<u64>,
 ) -> impl Fn(&str) -> Result<u64, String> + Clone + Send + Sync + 'static {
@@ -20,7 +20,7 @@ pub(crate) fn size_in(
     }
 }
 
-/// Reads `START..END`; either side may be left out.
+/// Parses `START..END`; either side may be omitted.
 pub(crate) fn parse_range(text: &str) -> Result<Range<u64>, String> {
     let (start, end) = text
         .split_once("..")
@@ -33,7 +33,7 @@ pub(crate) fn parse_range(text: &str) -> Result<Range<u64>, String> {
     Ok(start..end)
 }
 
-/// `auto` or a number; 0 for auto, as everywhere.
+/// Parses `auto` or a number; returns 0 for auto, as everywhere.
 pub(crate) fn parse_auto_count(text: &str) -> Result<usize, String> {
     match text.parse() {
         _ if text == "auto" => Ok(0),
@@ -42,7 +42,7 @@ pub(crate) fn parse_auto_count(text: &str) -> Result<usize, String> {
     }
 }
 
-/// `auto` or a size; 0 for auto, as everywhere.
+/// Parses `auto` or a size; returns 0 for auto, as everywhere.
 pub(crate) fn parse_auto_size(text: &str) -> Result<usize, String> {
     if text == "auto" { Ok(0) } else { size_in(0..=1 << 30)(text).map(|bytes| bytes as usize) }
 }

@@ -1,4 +1,4 @@
-//! `quarrier cache`, and the options of the cache that other commands have.
+//! `quarrier cache`, and the cache options of other commands.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -10,7 +10,7 @@ use super::{color_arg, flag, format_arg, format_of, json_arg, quiet_arg};
 use crate::output::Format;
 use crate::quantity::size_in;
 
-/// Where fetched bytes are kept.
+/// The folder of the cache, and how to use it.
 #[derive(Debug, Clone)]
 pub(crate) struct CacheArgs {
     pub(crate) folder: Option<PathBuf>,
@@ -27,7 +27,7 @@ impl CacheArgs {
         }
     }
 
-    /// How sources are opened.
+    /// The options for opening sources.
     pub(crate) fn options(&self) -> OpenOptions {
         OpenOptions::default()
             .cache(self.folder.clone())
@@ -75,7 +75,7 @@ pub(super) fn cache_args() -> [Arg; 3] {
 #[derive(Debug)]
 pub(crate) struct Cache {
     pub(crate) verb: CacheVerb,
-    /// Sources to fill in; else the objects that are meant, or all if empty.
+    /// The sources to fill; for other verbs the objects to work on, or all if empty.
     pub(crate) names: Vec<OsString>,
     pub(crate) cache: CacheArgs,
     pub(crate) format: Format,
@@ -158,7 +158,7 @@ pub(super) fn parse(matches: &ArgMatches) -> Result<Cache, String> {
     };
     let bytes_max = match matches.try_get_one("cache-size") {
         Ok(Some(&bytes)) => bytes,
-        // Nothing is removed to make room.
+        // Never evict to make room.
         _ => u64::MAX,
     };
     Ok(Cache {

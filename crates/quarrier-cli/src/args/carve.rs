@@ -19,9 +19,9 @@ use crate::quantity::{parse_range, size_in};
 #[derive(Debug)]
 pub(crate) struct Carve {
     pub(crate) sources: Vec<OsString>,
-    /// Files of further names.
+    /// Files that list further sources.
     pub(crate) files_from: Vec<PathBuf>,
-    /// None in a dry run.
+    /// The output folder; `None` in a dry run.
     pub(crate) folder: Option<PathBuf>,
     pub(crate) types: Option<Vec<String>>,
     pub(crate) signatures: Option<PathBuf>,

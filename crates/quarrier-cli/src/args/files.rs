@@ -17,7 +17,7 @@ pub(crate) struct Files {
     /// A path or a glob.
     pub(crate) only: Option<String>,
     pub(crate) deleted: bool,
-    /// Where the files are written, if they are.
+    /// Output folder; `None` to only list.
     pub(crate) folder: Option<PathBuf>,
     pub(crate) hashes: Vec<String>,
     pub(crate) bodyfile: bool,

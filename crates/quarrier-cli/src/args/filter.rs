@@ -21,12 +21,12 @@ use crate::output;
 pub(crate) struct Filter {
     pub(crate) asked: ConditionArg,
     pub(crate) files: Vec<OsString>,
-    /// Files of further names.
+    /// Files that list further sources.
     pub(crate) files_from: Vec<PathBuf>,
-    /// The data folder; the files are then names of its tables.
+    /// The data folder; the files then name its tables.
     pub(crate) data: Option<PathBuf>,
     pub(crate) count: bool,
-    /// Whether more is waited for at the end.
+    /// Whether to wait for more input at the end.
     pub(crate) follow: bool,
     pub(crate) limit: Option<u64>,
     pub(crate) columns: Option<Vec<String>>,
@@ -203,7 +203,7 @@ pub(super) fn parse(matches: &ArgMatches) -> Result<Filter, String> {
 }
 
 impl Filter {
-    /// Whether only the number of messages is printed.
+    /// Whether to print only the number of messages.
     pub(crate) fn only_counts(&self) -> bool {
         self.count || matches!(self.asked, ConditionArg::Many(_)) && !self.follow
     }
@@ -238,7 +238,7 @@ pub(super) fn conditions_and_files(
     Ok((asked, files))
 }
 
-/// Names with commas between them; one with a comma in it stands in double quotes.
+/// Splits names at commas. A name that contains a comma is in double quotes.
 fn columns(text: &str) -> Result<Vec<String>, String> {
     let mut names = Vec::new();
     let mut rest = text;
@@ -265,7 +265,7 @@ fn columns(text: &str) -> Result<Vec<String>, String> {
     }
 }
 
-/// Whether this is a path with quoted keys (`"a.b".c`), which is a name as it is.
+/// Whether the string is a path with quoted keys (`"a.b".c`), which is a complete name.
 fn is_path_of_quoted_keys(text: &str) -> bool {
     text[1..].find('"').is_some_and(|end| text[end + 2..].starts_with(['.', '[']))
 }

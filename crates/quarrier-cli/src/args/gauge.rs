@@ -16,9 +16,9 @@ pub(crate) struct Gauge {
     pub(crate) task: Task,
     pub(crate) json: Option<PathBuf>,
     pub(crate) html: Option<PathBuf>,
-    /// Earlier reports, the first named first.
+    /// Earlier reports, in the order of the command line.
     pub(crate) compare: Vec<PathBuf>,
-    /// By how many percent a reading may be slower than earlier.
+    /// By how many percent a reading may be slower than in an earlier report.
     pub(crate) gate: Option<f64>,
     pub(crate) prometheus: Option<PathBuf>,
     pub(crate) format: Format,
@@ -26,14 +26,14 @@ pub(crate) struct Gauge {
     pub(crate) stats: Option<PathBuf>,
 }
 
-/// Where the readings come from.
+/// The origin of the readings.
 #[derive(Debug)]
 pub(crate) enum Task {
-    /// They are taken.
+    /// Measure here.
     Measure(Measure),
     /// Show the report in this file.
     Show(PathBuf),
-    /// They are taken elsewhere: this is the other end.
+    /// Serve as the other end of a measurement on another host.
     Listen(SocketAddr),
 }
 
@@ -44,7 +44,7 @@ pub(crate) struct Measure {
     pub(crate) quick: bool,
     pub(crate) runs: Option<u32>,
     pub(crate) path: PathBuf,
-    /// The other end of the network; the loopback without one.
+    /// The other end of the network; `None` for the loopback.
     pub(crate) connect: Option<String>,
     pub(crate) congestion: Option<String>,
 }
@@ -174,7 +174,7 @@ fn report_args() -> [Arg; 6] {
     ]
 }
 
-/// A percentage above 0, with or without its sign.
+/// Parses a percentage above 0, with or without its sign.
 fn parse_percent(text: &str) -> Result<f64, String> {
     let number = text.strip_suffix('%').unwrap_or(text).trim().parse().ok();
     number
@@ -182,7 +182,7 @@ fn parse_percent(text: &str) -> Result<f64, String> {
         .ok_or_else(|| format!("'{text}' is not a percentage above 0 and below 100; write 5 or 5%"))
 }
 
-/// `HOST:PORT`, `HOST` or `PORT`, with numbers for the host.
+/// Parses `HOST:PORT`, `HOST` or `PORT`, where the host is an IP address.
 fn parse_address(text: &str) -> Result<SocketAddr, String> {
     let port = quarrier_gauge::network::PORT;
     let any = IpAddr::V4(Ipv4Addr::UNSPECIFIED);

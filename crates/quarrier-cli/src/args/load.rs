@@ -23,7 +23,7 @@ pub(crate) struct Load {
     pub(crate) rejects: Option<PathBuf>,
     pub(crate) is_compressed: bool,
     pub(crate) is_again: bool,
-    /// Bytes that a log segment allocates at once; `None` for the default.
+    /// Size of a log segment, allocated at once, in bytes; `None` for the default.
     pub(crate) segment_bytes: Option<u64>,
     /// The format of the messages; `None` to detect it for each source.
     pub(crate) input_format: Option<Format>,
@@ -132,7 +132,7 @@ pub(super) fn reindex_command() -> Command {
         .args([format_arg(), stats_arg(), log_arg()])
 }
 
-/// How much of the disk the log takes at once.
+/// The size of the log's segments, allocated at once.
 pub(super) fn segment_arg() -> Arg {
     Arg::new("segment")
         .long("segment")
@@ -142,7 +142,7 @@ pub(super) fn segment_arg() -> Arg {
         .help_heading("Machine")
 }
 
-/// The folder of tables that are kept.
+/// The folder of a durable log and its tables.
 pub(super) fn data_arg(help: &'static str) -> Arg {
     Arg::new("data")
         .long("data")

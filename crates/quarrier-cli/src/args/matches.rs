@@ -40,7 +40,7 @@ pub(super) fn match_args() -> Vec<Arg> {
     ]
 }
 
-/// As in ripgrep. Lines are what newlines end; of long ones the nearest 16 KiB are shown.
+/// The line options of ripgrep. A newline ends a line; of long lines the nearest 16 KiB are shown.
 pub(super) fn line_args() -> Vec<Arg> {
     let lines = |id: &'static str, short: char, help: &'static str| {
         Arg::new(id)

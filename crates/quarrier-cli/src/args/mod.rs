@@ -58,11 +58,11 @@ pub(crate) enum Parsed {
     Gauge(Box<Gauge>),
     Load(Box<Load>),
     Reindex(Box<Reindex>),
-    /// The arguments are another binary's.
+    /// The arguments belong to `quarrier query`, which the other binary runs.
     Query,
-    /// As are these.
+    /// The arguments belong to `quarrier serve`, which the other binary runs.
     Serve,
-    /// All is done or refused already (help, version, wrong use).
+    /// Parsing finished the command: help, version, or a usage error.
     Done(Outcome),
 }
 
@@ -78,7 +78,7 @@ pub(crate) fn parse() -> Parsed {
                 return Parsed::Done(print(&help(&error)));
             }
             if error.kind() == DisplayHelpOnMissingArgumentOrSubcommand {
-                // The whole help, on standard error.
+                // clap prints the whole help to standard error.
                 let _ = error.print();
                 return Parsed::Done(Outcome::Failed);
             }
@@ -126,7 +126,7 @@ pub(crate) fn parse() -> Parsed {
     })
 }
 
-/// The help as clap shows it: in colours on a terminal.
+/// The help as clap renders it: coloured on a terminal.
 fn help(error: &clap::Error) -> String {
     let text = error.render();
     let coloured = colour::is_wanted(std::io::stdout().is_terminal());
@@ -139,7 +139,7 @@ Write sizes and offsets as 4096, 0x1000, 4K or 4KiB (K, M, G and T are powers of
 1024), or 4KB (powers of 1000), in either case. Signature files, search() in SQL
 and Python accept the same. Where a number may be 'auto', 0 means the same.";
 
-/// The width of help, at most: that of a page, on a wide screen too.
+/// Maximum width of help, on a wide screen too.
 const COLUMNS_MAX: usize = 80;
 
 /// The whole command line.
@@ -149,7 +149,7 @@ fn command() -> Command {
         .subcommand(pages::command())
 }
 
-/// The commands that people see.
+/// The commands in the help.
 pub(crate) fn shown() -> Command {
     Command::new("quarrier")
         .bin_name("quarrier")
@@ -179,7 +179,7 @@ fn flag(id: &'static str, help: &'static str) -> Arg {
     Arg::new(id).long(id).action(ArgAction::SetTrue).help(help)
 }
 
-/// A number that is found if it is not given, or 0.
+/// A number for which 0, and no option, mean automatic.
 fn auto(id: &'static str, name: &'static str, help: &'static str) -> Arg {
     Arg::new(id).long(id).value_name(name).default_value("auto").help(help).help_heading("Machine")
 }
@@ -200,7 +200,7 @@ fn workers_arg(help: &'static str) -> Arg {
     auto("workers", "N|auto", help).short('j').value_parser(parse_auto_count)
 }
 
-/// 0 where it is to be found.
+/// The number of an [`auto`] option; 0 if absent.
 fn auto_count(matches: &ArgMatches, id: &str) -> usize {
     matches.get_one(id).copied().unwrap_or(0)
 }
@@ -215,7 +215,7 @@ fn format_arg() -> Arg {
         .help_heading("Output")
 }
 
-/// `--json`, the name that many programs use.
+/// `--json`, under the name that other programs use.
 fn json_arg() -> Arg {
     flag("json", "The same as --format json").overrides_with("format").help_heading("Output")
 }
@@ -223,7 +223,7 @@ fn json_arg() -> Arg {
 /// The format that [`format_arg`] and, if present, [`json_arg`] select.
 ///
 /// # Errors
-/// If a terminal would get bytes that are no text.
+/// If the format is binary and standard output is a terminal.
 fn format_of(matches: &ArgMatches) -> Result<Format, String> {
     let format = match matches.try_get_one::<bool>("json") {
         Ok(Some(true)) => Format::Json,

@@ -1,4 +1,4 @@
-//! `quarrier query`, and with it `quarrier-sql`: their options are read here for both.
+//! `quarrier query` and `quarrier-sql`: both take their options from here.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -15,31 +15,31 @@ use crate::quantity::size_in;
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Query {
-    /// The statements; `None` if they are typed or in a file.
+    /// The statements; `None` to read them from a prompt, a file or standard input.
     pub sql: Option<String>,
     /// Names for files: the name, and the file or glob.
     pub tables: Vec<(String, String)>,
     /// The data folder, whose tables statements can name.
     pub data: Option<PathBuf>,
-    /// A file of statements that are to be answered at the same time.
+    /// A file of statements to run concurrently.
     pub concurrent: Option<PathBuf>,
     /// How rows are written.
     pub format: QueryFormat,
     /// The output file; standard output by default.
     pub output: Option<PathBuf>,
-    /// Where messages that are left out are listed.
+    /// Where to list rejected messages.
     pub rejects: Option<PathBuf>,
     /// Threads; 0: one a CPU.
     pub workers: usize,
-    /// Bytes of memory that queries may take before they spill to disk.
+    /// Memory that queries may take before they spill to disk, in bytes.
     pub memory_bytes_max: Option<u64>,
-    /// The longest that a statement may take.
+    /// Maximum time of a statement.
     pub timeout: Option<Duration>,
-    /// Where the account of the run is written; `-` is standard error.
+    /// Where to write the account of the run; `-` is standard error.
     pub stats: Option<PathBuf>,
     /// Whether to print the time of each statement.
     pub timing: bool,
-    /// Whether to print nothing but the answers.
+    /// Whether to print only the answers.
     pub quiet: bool,
 }
 
@@ -106,7 +106,7 @@ install' and pip install 'quarrier[sql]' include it.
 Exit status: 0 done, 2 wrong use or failure, 3 part of the input could not be
 read (each place is listed), 130 interrupted.";
 
-/// The options, under the name of the verb.
+/// The options, under the name of the command.
 pub(super) fn command() -> Command {
     Command::new("query")
         .about("Answers SQL over messages, files and findings")
@@ -220,7 +220,7 @@ pub(crate) fn sql_command() -> Command {
 /// Reads the arguments of `quarrier-sql`, without its name.
 ///
 /// # Errors
-/// The text to print, and whether it is help rather than a complaint.
+/// The message to print, and whether it is help and not an error.
 pub fn query_arguments(arguments: Vec<OsString>) -> Result<Query, (String, bool)> {
     let command = sql_command();
     let name = OsString::from("quarrier-sql");

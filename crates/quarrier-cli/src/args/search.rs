@@ -36,17 +36,17 @@ pub(crate) enum PatternArg {
 /// The optional parts of findings to show.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Shown {
-    /// Lines before that of a finding.
+    /// Lines before the line of a finding.
     pub(crate) lines_before: u64,
-    /// Lines after that of a finding.
+    /// Lines after the line of a finding.
     pub(crate) lines_after: u64,
-    /// Whether any lines were asked for: then that of the finding is whole, too.
+    /// Whether to show lines; the line of a finding is then shown whole.
     pub(crate) lines: bool,
-    /// The number of the line.
+    /// Whether to show line numbers.
     pub(crate) numbered: bool,
-    /// The bytes found, and nothing beside them.
+    /// Whether to print only the bytes found.
     pub(crate) only_matches: bool,
-    /// The names of sources with findings, and nothing beside them.
+    /// Whether to print only the names of sources with findings.
     pub(crate) only_sources: bool,
 }
 
@@ -58,14 +58,14 @@ pub(crate) struct Search {
     pub(crate) features: Vec<&'static Feature>,
     /// Files of YARA rules, in place of patterns.
     pub(crate) rules: Vec<PathBuf>,
-    /// The scopes in which rules are judged.
+    /// The scopes over which rules are evaluated.
     pub(crate) scopes: Scopes,
-    /// The longest scope in which rules are judged.
+    /// Maximum size of a scope, in bytes.
     pub(crate) rules_bytes_max: u64,
-    /// The most time that the rules of a scope may take.
+    /// Maximum time for the rules of one scope.
     pub(crate) rules_time_max: Duration,
     pub(crate) sources: Vec<OsString>,
-    /// Files with names of sources, which follow the others.
+    /// Files that list further sources, which come after the others.
     pub(crate) files_from: Vec<PathBuf>,
     pub(crate) ignore_case: bool,
     pub(crate) utf16: bool,
@@ -76,17 +76,17 @@ pub(crate) struct Search {
     pub(crate) count: bool,
     pub(crate) histogram: bool,
     pub(crate) histogram_bytes_max: u64,
-    /// Files of matches that are left out.
+    /// Files of matches to leave out.
     pub(crate) stop_lists: Vec<PathBuf>,
-    /// Files of matches that alone count.
+    /// Files of the only matches to report.
     pub(crate) alert_lists: Vec<PathBuf>,
     pub(crate) max_count: Option<u64>,
     pub(crate) range: Range<u64>,
     pub(crate) aligned_bytes: u64,
     pub(crate) context_bytes: usize,
-    /// Whether rows include the file of each finding.
+    /// Whether rows name the file of each finding.
     pub(crate) locates: bool,
-    /// Whether the bytes of allocated files are left out.
+    /// Whether to skip the bytes of allocated files.
     pub(crate) unallocated: bool,
     pub(crate) shown: Shown,
     pub(crate) words: bool,
@@ -107,7 +107,7 @@ pub(crate) struct Search {
     pub(crate) report: Option<PathBuf>,
     pub(crate) cache: CacheArgs,
     pub(crate) requests: usize,
-    /// Whether and how it is done unit by unit.
+    /// How to search unit by unit; `None` to search at once.
     pub(crate) units: Option<units::Units>,
     /// The command line as typed, for the report's title.
     pub(crate) line: String,
@@ -142,7 +142,7 @@ pub(super) fn parse(matches: &ArgMatches) -> Result<Search, String> {
     read(matches, patterns, positional)
 }
 
-/// Options that mean something for patterns alone.
+/// Options that apply to patterns only.
 const OPTIONS_OF_PATTERNS: [&str; 33] = [
     "pattern",
     "hex",
@@ -179,7 +179,7 @@ const OPTIONS_OF_PATTERNS: [&str; 33] = [
     "plan",
 ];
 
-/// Refuses what rules say themselves, or cannot mean.
+/// Refuses options that rules replace or cannot support.
 fn refuse_with_rules(matches: &ArgMatches) -> Result<(), String> {
     let is_given = |id: &&&str| matches.value_source(id) == Some(ValueSource::CommandLine);
     match OPTIONS_OF_PATTERNS.iter().find(is_given) {
@@ -207,7 +207,7 @@ fn refuse_with_rules(matches: &ArgMatches) -> Result<(), String> {
     }
 }
 
-/// The options of a search that has no command line: `words` are options as typed there.
+/// Parses the options of a search that has no command line; `words` are written as on one.
 pub(crate) fn of_words(words: &[String]) -> Result<Search, String> {
     let matches = command()
         .no_binary_name(true)
@@ -262,7 +262,7 @@ pub(crate) fn of_words(words: &[String]) -> Result<Search, String> {
     read(&matches, Vec::new(), Vec::new())
 }
 
-/// The options beside patterns and sources.
+/// Reads every option except patterns and sources.
 fn read(
     matches: &ArgMatches,
     patterns: Vec<PatternArg>,
@@ -350,8 +350,8 @@ fn shown(matches: &ArgMatches) -> Shown {
     }
 }
 
-/// The command line as typed; paths in it need not be UTF-8. It will be shown, so URLs stand
-/// in it without passwords and signatures.
+/// The command line as typed, to show to people: paths in it need not be UTF-8, and URLs are stripped
+/// of passwords and signatures.
 pub(super) fn typed_line() -> String {
     let shown = |word: OsString| {
         let word = word.to_string_lossy();
@@ -361,7 +361,7 @@ pub(super) fn typed_line() -> String {
     words.join(" ")
 }
 
-/// The pattern options in the order in which they were typed.
+/// The pattern options in the order of the command line.
 fn ordered_patterns(matches: &ArgMatches) -> Vec<PatternArg> {
     let mut all: Vec<(usize, PatternArg)> = Vec::new();
     let mut collect = |id: &str, make: fn(String) -> PatternArg| {

@@ -1,4 +1,4 @@
-//! `quarrier serve`: its options are read here, and obeyed by `quarrier-sql`.
+//! `quarrier serve`: parses the options here; `quarrier-sql` runs it.
 
 use std::ffi::OsString;
 use std::net::SocketAddr;
@@ -13,39 +13,39 @@ use super::{auto_count, quiet_arg, workers_arg, wrong};
 use crate::log::{self, log_arg};
 use crate::quantity::size_in;
 
-/// The tables to serve, and the clients to serve.
+/// What to serve, and to whom.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Serve {
-    /// The folder of kept tables.
+    /// The data folder.
     pub data: Option<PathBuf>,
-    /// Bytes of a segment of its log, where they are given.
+    /// Size of a log segment in bytes, if given.
     pub segment_bytes: Option<u64>,
     /// Names for files: the name, and the file or glob.
     pub tables: Vec<(String, String)>,
-    /// Where PostgreSQL's protocol is spoken.
+    /// Address of the PostgreSQL listener.
     pub listen: SocketAddr,
-    /// Where HTTP is spoken, if anywhere.
+    /// Address of the HTTP listener; `None` for none.
     pub http: Option<SocketAddr>,
     /// The file of users.
     pub users: Option<PathBuf>,
     /// The folder of certificate and key.
     pub tls: Option<PathBuf>,
-    /// The folder below which statements may read files.
+    /// The folder from which statements may read files.
     pub allowed: Option<PathBuf>,
     /// The folder of pages for browsers.
     pub pages: Option<PathBuf>,
-    /// Bytes of memory that statements may take before they spill to disk.
+    /// Memory that statements may take before they spill to disk, in bytes.
     pub memory_bytes_max: Option<u64>,
-    /// The longest that a statement may take.
+    /// Maximum time of a statement.
     pub timeout: Option<Duration>,
-    /// Clients at once.
+    /// Maximum number of concurrent clients.
     pub connections_max: usize,
-    /// The user whose line is to be printed.
+    /// The user to print a line for.
     pub make_user: Option<String>,
     /// Threads; 0: one a CPU.
     pub workers: usize,
-    /// Whether to print nothing but the addresses.
+    /// Whether to print only the addresses.
     pub quiet: bool,
 }
 
@@ -75,7 +75,7 @@ install' and pip install 'quarrier[sql]' include it.
 
 Exit status: 0 stopped by a signal, 2 wrong use or failure.";
 
-/// The options, under the name of the verb.
+/// The options, under the name of the command.
 pub(super) fn command() -> Command {
     let file = |id: &'static str, name: &'static str, help: &'static str| {
         Arg::new(id).long(id).value_name(name).value_parser(value_parser!(PathBuf)).help(help)
@@ -189,7 +189,7 @@ fn parse(matches: &ArgMatches) -> Serve {
 /// Reads the arguments of `quarrier serve`, without its name.
 ///
 /// # Errors
-/// The text to print, and whether it is help rather than a complaint.
+/// The message to print, and whether it is help and not an error.
 pub fn serve_arguments(arguments: Vec<OsString>) -> Result<Serve, (String, bool)> {
     let command = command().name("quarrier serve");
     let name = OsString::from("quarrier serve");

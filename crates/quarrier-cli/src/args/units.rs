@@ -1,4 +1,4 @@
-//! Options of searches that are done unit by unit.
+//! Options of searches that run unit by unit.
 
 use std::ffi::OsString;
 
@@ -8,7 +8,7 @@ use quarrier_units::{Shard, UNIT_BYTES};
 use super::flag;
 use crate::quantity::size_in;
 
-/// The options of `quarrier search` that show one finding more closely than rows do, or need all of them at
+/// Options of `quarrier search` that show more of a finding than its row, or that need all findings at
 /// once.
 const NOT_WITH_UNITS: [&str; 12] = [
     "after-context",
@@ -25,16 +25,16 @@ const NOT_WITH_UNITS: [&str; 12] = [
     "where",
 ];
 
-/// How a search is cut into units, and which of them are run.
+/// How to cut a search into units, and which units to run.
 #[derive(Debug, Clone)]
 pub(crate) struct Units {
-    /// Where rows are kept.
+    /// Where to keep the rows.
     pub(crate) to: Option<OsString>,
     pub(crate) unit_bytes: u64,
     pub(crate) shard: Option<Shard>,
-    /// Whether nothing is run.
+    /// Whether to only print the plan.
     pub(crate) plans: bool,
-    /// The rate to plan by.
+    /// The rate for the plan, in bytes per second.
     pub(crate) bytes_per_second: Option<u64>,
 }
 
@@ -74,10 +74,10 @@ pub(super) fn args() -> Vec<Arg> {
     ]
 }
 
-/// The options, if the search is done unit by unit.
+/// Parses the options; `None` if the search does not run unit by unit.
 ///
 /// # Errors
-/// For a size of units without any.
+/// If a unit size is given without an option that uses it.
 pub(super) fn parse(matches: &ArgMatches) -> Result<Option<Units>, String> {
     let (to, shard) = (matches.get_one("to").cloned(), matches.get_one("shard").copied());
     let plans = matches.get_flag("plan");

@@ -12,7 +12,7 @@ use crate::log::log_arg;
 #[derive(Debug)]
 pub(crate) struct Verify {
     pub(crate) folder: PathBuf,
-    /// Where the source is now; None: where it was.
+    /// Where the source is now; `None` if it has not moved.
     pub(crate) source: Option<OsString>,
     pub(crate) quiet: bool,
 }

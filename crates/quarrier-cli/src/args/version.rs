@@ -33,7 +33,7 @@ fn with_features(more_features: &str) -> String {
     )
 }
 
-/// The day of the commit; a blank where nobody knows it.
+/// The date of the commit; empty if unknown.
 pub(crate) fn day() -> &'static str {
     match env!("QUARRIER_COMMIT").split_once(' ') {
         Some((_, day)) if day.starts_with(|first: char| first.is_ascii_digit()) => day,

@@ -1,4 +1,4 @@
-//! Usage errors in one line: the error, a suggestion, and where help is.
+//! Usage errors in one line: the error, a suggestion, and where to find help.
 
 use std::ffi::OsStr;
 
@@ -21,7 +21,7 @@ const HABITS: &[(&str, &str)] = &[
     ("-z", "'zcat image.gz | quarrier search PATTERN -' searches compressed data"),
 ];
 
-/// One line for clap's error; `verb` is the first word typed, which may be no command.
+/// Formats clap's error in one line. `verb` is the first word typed, which need not be a command.
 pub(super) fn one_line(error: &clap::Error, verb: Option<&OsStr>) -> String {
     let is_command = |verb: &&str| super::shown().find_subcommand(verb).is_some();
     let help = match verb.and_then(OsStr::to_str).filter(is_command) {
@@ -32,11 +32,11 @@ pub(super) fn one_line(error: &clap::Error, verb: Option<&OsStr>) -> String {
     format!("{}; try '{help}'", gist(error, is_search))
 }
 
-/// The error and a suggestion; people bring habits from other search tools.
+/// The error and a suggestion, since people bring habits from other search tools.
 pub(super) fn gist(error: &clap::Error, is_search: bool) -> String {
     let word = |kind| match error.get(kind) {
         Some(ContextValue::String(word)) => Some(word.as_str()),
-        // The likeliest is the last.
+        // clap sorts by likelihood, the best last.
         Some(ContextValue::Strings(words)) => words.last().map(String::as_str),
         _ => None,
     };
@@ -59,7 +59,7 @@ pub(super) fn gist(error: &clap::Error, is_search: bool) -> String {
     }
 }
 
-/// clap's own words without its usage block and its pointer to the help, in one line.
+/// clap's message without its usage block and its pointer to the help, in one line.
 fn words(text: &str) -> String {
     let gist = text.split("\n\nUsage:").next().unwrap_or(text);
     let gist = gist.split("\n\nFor more information").next().unwrap_or(gist);

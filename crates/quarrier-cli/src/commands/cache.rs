@@ -150,7 +150,7 @@ fn with_objects(cache: &Cache, stop: &AtomicBool) -> Result<Outcome, Ended> {
     Ok(outcome)
 }
 
-/// Lists or removes the indexes of compressed images. Returns whether there are any.
+/// Lists or removes the indexes of compressed images. Returns whether any exist.
 fn indexes(verb: CacheVerb, folder: &Path, printer: &mut Printer<'_>) -> io::Result<bool> {
     let bytes = match verb {
         CacheVerb::List => index_bytes(folder),

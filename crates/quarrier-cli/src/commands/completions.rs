@@ -1,4 +1,4 @@
-//! `quarrier completions`: made from the arguments, as the help is.
+//! `quarrier completions`: derived from the arguments, like the help.
 
 use clap_complete::Shell;
 

@@ -93,7 +93,7 @@ fn explained(
     Ok((text, account(loaded, &counts, loaded.elapsed + started.elapsed())))
 }
 
-/// The account: loading is reading, evaluating is work, and nothing waits for a sink.
+/// The account: loading counts as reading, evaluating as work, and no stage waits for a sink.
 fn account(loaded: &Loaded, counts: &[u64], elapsed: Duration) -> Stats {
     let of = |busy: Duration| StageSeconds {
         busy_seconds: busy.as_secs_f64(),
@@ -112,7 +112,7 @@ fn account(loaded: &Loaded, counts: &[u64], elapsed: Duration) -> Stats {
     }
 }
 
-/// Says that messages were left out, where some were.
+/// Reports rejected messages, if any.
 fn tell_left_out(loaded: &Loaded) {
     if let Some(first) = loaded.rejects.first() {
         complain(&format!(
@@ -143,7 +143,7 @@ fn as_text(texts: &[&str], counts: &[u64], explanation: &Explanation) -> String 
     );
     for ((condition, count), plan) in texts.iter().zip(counts).zip(&explanation.queries) {
         let (condition, plan) = (visible(condition), harmless(plan));
-        // A String takes whatever is written to it.
+        // Writing to a string does not fail.
         let _ = write!(text, "\n{condition}\n  {count} messages\n{plan}");
     }
     if let Some(work) = explanation.work {
@@ -152,7 +152,7 @@ fn as_text(texts: &[&str], counts: &[u64], explanation: &Explanation) -> String 
     text
 }
 
-/// The plan with the words of its steps, which are the condition's, on one line each.
+/// The plan with the text of its steps escaped and on one line each, since it comes from the condition.
 fn harmless(plan: &QueryPlan) -> QueryPlan {
     let mut plan = plan.clone();
     for step in plan.steps.iter_mut().chain(&mut plan.faults) {

@@ -1,4 +1,4 @@
-//! One module a verb.
+//! One module per command.
 
 pub(crate) mod cache;
 pub(crate) mod carve;
@@ -26,10 +26,10 @@ fn is_closed_pipe(error: &std::io::Error) -> bool {
     error.kind() == std::io::ErrorKind::BrokenPipe
 }
 
-/// The names given, and those in the files of names.
+/// The names given, then those in the files of names.
 ///
 /// # Errors
-/// As [`read_names`].
+/// Those of [`read_names`].
 fn all_names(
     given: &[OsString],
     files_from: &[PathBuf],
@@ -42,14 +42,14 @@ fn all_names(
     Ok(names)
 }
 
-/// Says that the cache of remote sources is not used any more, if so.
+/// Reports that the cache of remote sources is out of use, if so.
 fn warn_of_cache(opener: &Opener) {
     if let Some(warning) = opener.cache_warning() {
         crate::complain(&warning);
     }
 }
 
-/// Says why a command failed. What was given up because of a signal was interrupted.
+/// Reports why a command failed. After a signal, the outcome is an interruption.
 fn failed(message: &str, stop: &AtomicBool) -> crate::Outcome {
     crate::complain(message);
     match stop.load(Ordering::Relaxed) {
@@ -58,7 +58,7 @@ fn failed(message: &str, stop: &AtomicBool) -> crate::Outcome {
     }
 }
 
-/// Says a line about a source, whose name it may have already.
+/// Reports a line about a source, and adds the source's name unless the line has it.
 fn complain_of(name: &str, line: &str) {
     let is_named = line.strip_prefix(name).is_some_and(|rest| rest.starts_with(':'));
     match is_named {
@@ -76,12 +76,12 @@ fn broken_output(error: &std::io::Error) -> crate::Outcome {
     }
 }
 
-/// Writes `text`, which is harmless, to standard output; a closed pipe is success.
+/// Writes `text`, which needs no escaping, to standard output; a closed pipe is success.
 pub(crate) fn print(text: &str) -> crate::Outcome {
     print_to(crate::StandardOutput::new(), text)
 }
 
-/// As [`print`], for JSON, whose values are escaped on a terminal.
+/// Like [`print`], for JSON, whose values are escaped on a terminal.
 fn print_json(text: &str) -> crate::Outcome {
     print_to(crate::StandardOutput::new().shown(quarrier_report::Manner::Json), text)
 }

@@ -1,4 +1,4 @@
-//! Man pages, made from the arguments: one of each command, one of all, one of `quarrier-sql`.
+//! Man pages, derived from the arguments: one for each command, one for all, one for `quarrier-sql`.
 
 use std::fs;
 use std::path::Path;
@@ -12,7 +12,7 @@ use crate::{Outcome, args};
 /// Writes the pages into a folder.
 ///
 /// # Errors
-/// In words, if they cannot be written.
+/// A message for the user, if the pages cannot be written.
 pub(crate) fn write(folder: &Path) -> Result<Outcome, String> {
     let failed = |path: &Path, error: &std::io::Error| {
         format!("{}: cannot write the man pages: {error}", path.display())
@@ -27,7 +27,7 @@ pub(crate) fn write(folder: &Path) -> Result<Outcome, String> {
 
 /// The names and contents of the files.
 fn pages() -> Vec<(String, Vec<u8>)> {
-    // 'quarrier help search' has no page of its own.
+    // 'quarrier help search' needs no page.
     let mut root = args::shown().disable_help_subcommand(true);
     root.build();
     let mut sql = args::sql_command();
@@ -45,7 +45,7 @@ fn page(command: Command) -> (String, Vec<u8>) {
         .source(format!("quarrier {}", clap::crate_version!()))
         .manual("User Commands");
     let mut text = Vec::new();
-    // Memory takes whatever is written into it.
+    // Writing to memory does not fail.
     let _ = man
         .render_title(&mut text)
         .and_then(|()| man.render_name_section(&mut text))
@@ -61,7 +61,7 @@ fn page(command: Command) -> (String, Vec<u8>) {
     (man.get_filename(), text)
 }
 
-/// The paragraphs after the help; those that begin with a word and a colon get a heading of it.
+/// The paragraphs after the help; a paragraph that begins with a word and a colon gets a heading.
 fn render_notes(notes: &str) -> Roff {
     let mut roff = Roff::new();
     let mut is_headed = false;

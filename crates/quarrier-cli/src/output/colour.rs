@@ -6,14 +6,14 @@ use std::sync::OnceLock;
 /// The value of `--color`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Colours {
-    /// On a terminal that has them, unless `NO_COLOR` is set.
+    /// On a terminal that supports colours, unless `NO_COLOR` is set.
     Auto,
     Always,
     Never,
 }
 
 impl Colours {
-    /// As on the command line.
+    /// The names of the values on the command line.
     pub(crate) const NAMES: [&str; 3] = ["auto", "always", "never"];
 
     /// The value of a name in [`Self::NAMES`].
@@ -26,15 +26,15 @@ impl Colours {
     }
 }
 
-/// Said once for the whole process, as it holds for all that it writes.
+/// Set once for the whole process.
 static CHOSEN: OnceLock<Colours> = OnceLock::new();
 
-/// Obeys `--color` from here on.
+/// Applies `--color` from here on.
 pub(crate) fn choose(colours: Colours) {
     let _ = CHOSEN.set(colours);
 }
 
-/// Whether output to a terminal, or to something else, is coloured.
+/// Whether to colour output, to a terminal or elsewhere.
 pub(crate) fn is_wanted(is_terminal: bool) -> bool {
     match CHOSEN.get() {
         Some(Colours::Always) => true,
@@ -43,7 +43,7 @@ pub(crate) fn is_wanted(is_terminal: bool) -> bool {
     }
 }
 
-/// Whether a terminal shows colours, and somebody wants to see them, by its environment.
+/// Whether the environment says that the terminal supports colours and the user wants them.
 fn has_colours<T: AsRef<OsStr>>(variable: &dyn Fn(&str) -> Option<T>) -> bool {
     let refused = variable("NO_COLOR").is_some_and(|value| !value.as_ref().is_empty());
     let is_dumb = variable("TERM").is_some_and(|value| value.as_ref() == "dumb");

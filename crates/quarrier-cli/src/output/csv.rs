@@ -40,7 +40,7 @@ impl Rows for CsvRows {
     }
 }
 
-/// The system's error as it is: a closed pipe must be known as one.
+/// Unwraps the system's error unchanged, so that a closed pipe is recognised.
 fn to_io(error: ::csv::Error) -> io::Error {
     match error.into_kind() {
         ::csv::ErrorKind::Io(error) => error,

@@ -4,8 +4,8 @@ use std::fs;
 use std::io::{self, Write};
 use std::path::Path;
 
-/// Writes `bytes` to `path`. A regular file appears, or is replaced, only when all of it is
-/// on disk; anything else (a pipe, a device) is written to directly.
+/// Writes `bytes` to `path`. A regular file appears, or is replaced, only when all of it is on disk;
+/// anything else (a pipe, a device) is written directly.
 ///
 /// # Errors
 /// The operating system's error; no partial file is left behind.

@@ -11,7 +11,7 @@ mod csv;
 mod json;
 mod text;
 
-/// How rows are written.
+/// The output format of rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Format {
     /// For people.

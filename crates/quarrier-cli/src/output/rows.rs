@@ -7,20 +7,20 @@ use quarrier_report::Manner;
 use super::standard::StandardOutput;
 use super::{Format, arrow, csv, json, text};
 
-/// A column's kind.
+/// The type of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// Text that may be missing.
+    /// A string that may be missing.
     Text,
-    /// an integer from 0.
+    /// An integer from 0.
     Unsigned,
-    /// an integer from 0 that may be missing.
+    /// An integer from 0 that may be missing.
     Optional,
     /// A number; missing if it is not finite.
     Number,
-    /// Text that is JSON already.
+    /// A string that is already JSON.
     Json,
-    /// Bytes; a writer of text is given them as text.
+    /// Bytes; writers of text formats receive a string instead.
     Bytes,
 }
 
@@ -31,7 +31,7 @@ pub(crate) struct Column {
     pub(crate) kind: Kind,
 }
 
-/// A value of a row; its kind is the column's.
+/// A value of a row, of its column's type.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Value<'v> {
     Text(&'v str),
@@ -42,12 +42,13 @@ pub(crate) enum Value<'v> {
     Bytes(&'v [u8]),
 }
 
-/// How rows look as text for people.
+/// The layout of rows as text for people.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Layout {
-    /// `source:offset: label: bytes`; with a seventh column, a line's number, before the offset.
+    /// `source:offset: label: bytes`; a seventh column, the line number, goes before the offset.
     Findings,
-    /// `source:offset: rule $string: bytes`, of rules; in a file of the source, `in path` follows the string.
+    /// `source:offset: rule $string: bytes`, for rules; `in path` follows the string if the scope is a file
+    /// in the source.
     Rules,
     /// The bytes found.
     Matches,
@@ -99,7 +100,7 @@ pub(crate) trait Rows: Send {
     fn finish(&mut self) -> io::Result<()>;
 }
 
-/// A writer of `columns` in `format` to standard output.
+/// Creates a writer of `columns` in `format` to standard output.
 pub(crate) fn to_stdout(
     format: Format,
     layout: Layout,
@@ -112,7 +113,7 @@ pub(crate) fn to_stdout(
     let stdout: Box<dyn Write + Send> = match format {
         Format::Json => stdout.shown(Manner::Json),
         Format::Csv => stdout.shown(Manner::Text),
-        // Text has colours, and escapes its values itself.
+        // The text writer colours and escapes values itself.
         Format::Text | Format::Arrow => Box::new(stdout),
     };
     let out: Box<dyn Write + Send> = Box::new(io::BufWriter::with_capacity(capacity, stdout));

@@ -1,8 +1,8 @@
-//! Standard output: the one place where both binaries write it, and where a failed write becomes an
+//! Standard output: both binaries write it only through this module, which turns a failed write into an
 //! exit code.
 //!
-//! A failed write is remembered for the whole process, whatever its caller does with the error. [`end`]
-//! checks it, so no command can succeed whose output was not written.
+//! The process remembers a failed write even if the caller drops the error. [`end`] checks for one, so
+//! no command can succeed after losing output.
 
 use std::fs::File;
 use std::io::{self, IsTerminal, Write};
@@ -14,7 +14,7 @@ use quarrier_report::{Manner, Shown};
 
 use crate::{Outcome, complain};
 
-/// Why standard output cannot be written any more.
+/// Why standard output can no longer be written.
 #[derive(Debug)]
 enum Failure {
     /// The reader closed the pipe: it has all it wanted.
@@ -26,7 +26,7 @@ enum Failure {
 /// The first failure of this process.
 static FAILURE: OnceLock<Failure> = OnceLock::new();
 
-/// A writer to standard output, without a buffer unless that is a terminal.
+/// A writer to standard output, buffered only on a terminal.
 #[derive(Debug, Default)]
 pub struct StandardOutput {
     is_terminal: bool,
@@ -45,7 +45,7 @@ impl StandardOutput {
         self.is_terminal
     }
 
-    /// The same, but a terminal shows harmful characters escaped.
+    /// The same writer, but harmful characters are escaped on a terminal.
     #[must_use]
     pub fn shown(self, manner: Manner) -> Box<dyn Write + Send> {
         match self.is_terminal {
@@ -59,7 +59,7 @@ impl Write for StandardOutput {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let written = match self.is_terminal {
             true => io::stdout().write(bytes),
-            // The writer of the standard library goes through everything for line feeds.
+            // The writer of the standard library would scan everything for line feeds.
             false => descriptor().and_then(|mut file| file.write(bytes)),
         };
         written.inspect_err(remember)
@@ -90,7 +90,7 @@ fn remember(error: &io::Error) {
         io::ErrorKind::BrokenPipe => Failure::Closed,
         _ => Failure::Other(error.to_string()),
     };
-    // A later failure follows from the first.
+    // A later failure is a consequence of the first.
     let _ = FAILURE.set(failure);
 }
 
@@ -100,8 +100,8 @@ pub fn has_failed() -> bool {
     FAILURE.get().is_some()
 }
 
-/// The exit code of a command that ended with `code`: 2, after one line on standard error, where its
-/// output could not be written. A closed pipe is success, where nothing else went wrong.
+/// Turns `code` into the exit code of the command: 2, with one line on standard error, if its output
+/// could not be written. A closed pipe is success, unless `code` says otherwise.
 #[must_use]
 pub fn end(code: u8) -> ExitCode {
     let (nothing, failed) = (Outcome::Nothing as u8, Outcome::Failed as u8);

@@ -8,21 +8,21 @@ use quarrier_report::{number, padded, visible};
 use super::colour;
 use super::rows::{Excerpt, Layout, Rows, Value};
 
-/// The scope of rules that is all of a source.
+/// The scope of rules that is the whole source.
 const SOURCE_SCOPE: &str = "source";
-/// Shown of a finding's own bytes where it is longer.
+/// Maximum number of a finding's own bytes that are shown.
 const FOUND_BYTES_SHOWN: usize = 256;
 
 pub(super) struct TextRows {
     out: Box<dyn Write + Send>,
     layout: Layout,
     colours: Colours,
-    /// Whether a finding was written: groups of lines have `--` between them.
+    /// Whether a finding was written: `--` separates groups of lines.
     has_rows: bool,
     line: String,
 }
 
-/// Styles, all plain where colours are not wanted.
+/// Styles; all plain if colours are off.
 #[derive(Clone, Copy, Default)]
 struct Colours {
     source: Style,
@@ -90,7 +90,7 @@ impl TextRows {
         }
     }
 
-    /// A string of a rule that holds; without a string, the rule alone.
+    /// A string of a rule that holds; the rule alone if it has no string.
     fn rule(&mut self, values: &[Value<'_>], found: &[u8]) {
         let [source, scope, rule, _, string, offset, ..] = values else { return };
         let colours = self.colours;
@@ -120,7 +120,7 @@ impl TextRows {
         }
     }
 
-    /// Lines beside that of a finding, from `offset` on: `source-offset- bytes`.
+    /// Lines around that of a finding, from `offset` on: `source-offset- bytes`.
     fn neighbours(&mut self, source: &Value<'_>, mut offset: u64, lines: &[u8]) {
         let colours = self.colours;
         for line in lines.split_inclusive(|&byte| byte == b'\n') {
@@ -134,7 +134,7 @@ impl TextRows {
         }
     }
 
-    /// The bytes found: text as it is, other bytes as `\xNN`.
+    /// The bytes found: text verbatim, other bytes as `\xNN`.
     fn matched(&mut self, found: &[u8]) {
         for part in found.utf8_chunks() {
             self.line.push_str(&visible(part.valid()));
@@ -172,7 +172,7 @@ impl TextRows {
             self.line.push_str(&visible(text_of(reason)));
         }
         for value in more {
-            // The file it belongs to, and whether it is known.
+            // The containing file, and whether the file is known.
             let (Value::Text(text) | Value::Json(text)) = value else { continue };
             self.line.push_str("  ");
             self.line.push_str(&visible(text));
@@ -185,7 +185,7 @@ impl TextRows {
         let mark = if text_of(state) == "deleted" { '*' } else { ' ' };
         self.line.push_str(&format!("{mark} {:<6} ", text_of(kind)));
         self.styled(colours.offset, &format!("{:>14}", number_of(size)));
-        // To the second; the other formats have all digits.
+        // To the second; the other formats keep all digits.
         let modified = text_of(modified).get(..19).unwrap_or_default().replace('T', " ");
         self.line.push_str(&format!("  {modified:<19}  "));
         if number_of(partition) > 0 {
@@ -194,7 +194,7 @@ impl TextRows {
         self.styled(colours.label, &visible(text_of(path)));
     }
 
-    /// How many bytes of a cached object are meant.
+    /// The number of bytes of a cached object.
     fn cached(&mut self, values: &[Value<'_>]) {
         let [source, length, bytes, ..] = values else { return };
         let colours = self.colours;
@@ -204,7 +204,7 @@ impl TextRows {
         self.styled(colours.label, &visible(text_of(source)));
     }
 
-    /// Units and what they take.
+    /// The number of units, and their cost.
     fn planned(&mut self, values: &[Value<'_>]) {
         let [units, bytes, seconds, done, rate] = values else { return };
         let (units, done) = (number_of(units), number_of(done));
@@ -311,14 +311,14 @@ impl Rows for TextRows {
     }
 }
 
-/// Cuts bytes before a finding into the lines before it and its own; all is its own where they are
-/// no lines.
+/// Splits the bytes before a finding into the lines before it and the start of its own line. If the
+/// bytes are no lines, all of them belong to its line.
 fn last_line(before: &[u8], is_lines: bool) -> (&[u8], &[u8]) {
     let newline = before.iter().rposition(|&byte| byte == b'\n').filter(|_| is_lines);
     before.split_at(newline.map_or(0, |newline| newline + 1))
 }
 
-/// Cuts bytes after a finding into its own line and those after it, if there are any.
+/// Splits the bytes after a finding into the rest of its line and the lines after it, if any.
 fn first_line(after: &[u8], is_lines: bool) -> (&[u8], Option<&[u8]>) {
     match after.iter().position(|&byte| byte == b'\n').filter(|_| is_lines) {
         Some(newline) => (&after[..newline], Some(&after[newline + 1..])),
@@ -346,7 +346,7 @@ fn per_second(messages: u64, seconds: &Value<'_>) -> String {
     format!("{} {prefix}{space}messages/s", number::significant(rate / factor))
 }
 
-/// Printable ASCII as it is, everything else as a dot.
+/// Printable ASCII unchanged, every other byte as a dot.
 fn push_bytes(line: &mut String, bytes: &[u8]) {
     line.extend(bytes.iter().map(|&b| if matches!(b, b' '..=b'~') { b as char } else { '.' }));
 }

@@ -15,7 +15,7 @@ use crate::commands::search::summary::write_stats;
 use crate::host;
 use crate::output::Format;
 
-/// Prints how many files there are of each type, for people.
+/// Prints the number of files of each type, for people.
 pub(super) fn table(format: Format, seen: &Seen) -> Outcome {
     if format != Format::Text {
         return Outcome::Found;
@@ -36,7 +36,7 @@ fn counts_in_words(counts: &[u64; 3]) -> String {
 /// Writes the requested statistics and report, and prints the account on a terminal.
 ///
 /// # Errors
-/// In words.
+/// A message for the user.
 pub(super) fn give(
     run: &Run<'_>,
     summary: &Summary,

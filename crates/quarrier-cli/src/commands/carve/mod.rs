@@ -75,7 +75,7 @@ fn run_until(carve: &Carve, stop: &Arc<AtomicBool>) -> Result<Outcome, String> {
         name,
         range: carving.range().clone(),
         free: carving.free().map(free_in_words),
-        // Where damage keeps the run from beginning, the error has it, and a notice would repeat it.
+        // If damage prevents the run, the error names it, and a notice would repeat it.
         notices: notice.into_iter().chain(carving.notices().iter().cloned()).collect(),
         verified,
         elapsed: Duration::ZERO,
@@ -91,7 +91,7 @@ fn run_until(carve: &Carve, stop: &Arc<AtomicBool>) -> Result<Outcome, String> {
     }
 }
 
-/// Carves, while rows are printed.
+/// Carves, and prints rows as files are found.
 fn carry_out(run: &Run<'_>, carving: Carving<'_>) -> (quarrier::Result<Carved>, Seen) {
     for notice in &run.notices {
         complain_of(&run.name, notice);
@@ -119,7 +119,7 @@ fn verified(carve: &Carve, path: &Path, stop: &AtomicBool) -> Result<Verificatio
     Ok(verified)
 }
 
-/// Reports what was not read, or not as closely as the rest.
+/// Reports ranges that were not read, or examined less closely than the rest.
 fn report_problems(name: &str, carved: &Carved) -> Outcome {
     let mut outcome = Outcome::Found;
     for range in &carved.summary.unreadable {
@@ -136,7 +136,7 @@ fn report_problems(name: &str, carved: &Carved) -> Outcome {
     outcome
 }
 
-/// The option that examines such ranges more closely.
+/// The option that examines skimmed ranges more closely.
 fn what_to_try(reason: Skimming) -> &'static str {
     match reason {
         Skimming::Forgotten => "a larger --max-memory remembers more",
@@ -151,14 +151,14 @@ fn free_in_words(free: &Free) -> String {
     format!("{} in {} {pieces}, {}", number::bytes(free.bytes), free.ranges, free.told_by)
 }
 
-/// A run that is over.
+/// A finished run.
 struct Run<'r> {
     carve: &'r Carve,
     name: String,
     range: Range<u64>,
-    /// How much of it is carved, with --unallocated.
+    /// The carved part, with --unallocated, in words.
     free: Option<String>,
-    /// Missing parts of an image; with --unallocated, the skipped ones.
+    /// Missing parts of an image; with --unallocated, parts that were skipped.
     notices: Vec<String>,
     verified: Option<Verification>,
     elapsed: Duration,
@@ -197,7 +197,7 @@ impl Run<'_> {
         format!("{name}: interrupted {at}; {then}")
     }
 
-    /// Reports why it ended, and the files so far.
+    /// Reports why the run ended, and the files found until then.
     fn failed(&self, error: &Error, seen: Seen) -> Result<Outcome, String> {
         match seen.output_error {
             Some(error) => Ok(broken_output(&error)),

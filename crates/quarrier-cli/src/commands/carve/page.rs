@@ -18,7 +18,7 @@ use crate::output::report::{CarvedReport, carved_html};
 /// Writes the page.
 ///
 /// # Errors
-/// In words.
+/// A message for the user.
 pub(super) fn write(
     path: &Path,
     run: &Run<'_>,
@@ -81,7 +81,7 @@ fn facts(run: &Run<'_>, summary: &Summary, stats: &Stats) -> Vec<(String, String
     facts.into_iter().map(|(label, value)| (label.to_string(), value)).collect()
 }
 
-/// The relative path from the page's folder to the files' folder; `None` if it is not UTF-8.
+/// The relative path from the page's folder to the output folder; `None` if it is not UTF-8.
 fn link_to(page: &Path, folder: &Path) -> Option<String> {
     let beside = page.parent().filter(|parent| !parent.as_os_str().is_empty());
     let from = beside.unwrap_or(Path::new(".")).canonicalize().ok()?;

@@ -1,4 +1,4 @@
-//! From options to a request.
+//! Builds the request from the options.
 
 use std::sync::atomic::AtomicBool;
 
@@ -8,10 +8,10 @@ use quarrier::carve::{Signatures, read_known};
 use crate::args::{Carve, hash_kinds};
 use crate::host;
 
-/// The request that options make.
+/// The request for these options.
 ///
 /// # Errors
-/// In words, where the user's signatures or hashes cannot be read or are wrong.
+/// A message for the user, if the user's signatures or hashes cannot be read or are wrong.
 pub(super) fn request(carve: &Carve, stop: &AtomicBool) -> Result<Request, String> {
     let read = |path: &std::path::Path| Signatures::read(path, stop);
     let signatures = carve.signatures.as_deref().map(read).transpose();

@@ -1,4 +1,4 @@
-//! Several sources, or a folder of them: each into a subfolder of its own.
+//! Carves several sources, or a folder of them, each into its own subfolder.
 
 use std::ffi::OsString;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,7 +19,7 @@ use crate::{Outcome, complain, host};
 /// Carves all sources.
 ///
 /// # Errors
-/// In words, where the folder cannot serve.
+/// A message for the user, if the output folder cannot be used.
 pub(super) fn run(
     carve: &Carve,
     (names, sources): (&[OsString], &Sources),
@@ -74,7 +74,7 @@ pub(super) fn run(
         session.worsen(Outcome::Interrupted);
     }
     warn_of_cache(opener);
-    // Sources that failed are tried again by --resume.
+    // --resume retries sources that failed.
     several.finish(sources, is_complete).map_err(in_words)?;
     if earlier == sources.len() && earlier > 0 {
         complain("all sources are finished already; nothing was done");
@@ -83,11 +83,11 @@ pub(super) fn run(
     session.close(sources.len(), earlier > 0)
 }
 
-/// The end of a source before its end.
+/// Why a source ended early.
 enum Ended {
-    /// It cannot be carved; others may be.
+    /// This source cannot be carved; others may be.
     Source(String),
-    /// Nothing can be written any more.
+    /// The output can no longer be written.
     Run(String),
 }
 
@@ -119,10 +119,10 @@ impl Session<'_> {
         let request = several.request(named);
         let carving = match request.start(opened.place(), host::machine(), self.stop)? {
             Begin::Carving(carving) => carving,
-            // An earlier run was killed before it listed this source.
+            // An earlier run was killed before it recorded that this source is finished.
             Begin::Finished => return Ok(several.finished(named)?),
         };
-        // Where damage keeps the run from beginning, the error has it, and a notice would repeat it.
+        // If damage prevents the run, the error names it, and a notice would repeat it.
         for notice in notice.iter().chain(carving.notices()) {
             complain_of(&name, notice);
         }

@@ -1,4 +1,4 @@
-//! Sees every file that is kept: counts it, prints its row, moves the progress bar.
+//! Watches every recovered file: counts it, prints its row, moves the progress bar.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -25,7 +25,7 @@ const COLUMNS: &[Column] = &[
     Column { name: "path", kind: Kind::Text },
 ];
 
-/// With `--embedded`: the way to files inside others.
+/// With `--embedded`: the path to files inside others.
 const CONTAINER: &[Column] = &[Column { name: "container", kind: Kind::Text }];
 
 /// With `--where`.
@@ -39,7 +39,7 @@ const PLACE: &[Column] = &[
 /// With `--known`.
 const KNOWN: &[Column] = &[Column { name: "known", kind: Kind::Json }];
 
-/// With `--hash`, each of these that it names.
+/// With `--hash`: a column for each hash that it names.
 const HASHES: [&[Column]; 3] = [
     &[Column { name: "md5", kind: Kind::Text }],
     &[Column { name: "sha1", kind: Kind::Text }],
@@ -59,7 +59,7 @@ fn columns(carve: &Carve) -> &'static [Column] {
         blake3,
     ];
     let more = wanted.iter().filter(|(is_wanted, _)| *is_wanted).flat_map(|(_, columns)| *columns);
-    // Once a run.
+    // Leaks once per run.
     COLUMNS.iter().chain(more).copied().collect::<Vec<_>>().leak()
 }
 
@@ -68,11 +68,11 @@ fn columns(carve: &Carve) -> &'static [Column] {
 pub(super) struct Seen {
     /// Files of each type: valid, partial, header.
     pub(super) by_type: BTreeMap<String, [u64; 3]>,
-    /// Bytes of all.
+    /// The total size of all files.
     pub(super) bytes: u64,
-    /// All rows in the order of the source, where a dry run is to have a report of them.
+    /// All rows in the order of the source, for the report of a dry run.
     pub(super) rows: Vec<Row>,
-    /// Why rows could not be printed any more.
+    /// Why rows can no longer be printed.
     pub(super) output_error: Option<io::Error>,
 }
 
@@ -88,7 +88,7 @@ impl Seen {
     }
 }
 
-/// Sees files on their way.
+/// Watches files as they are carved.
 pub(super) struct Watch {
     columns: &'static [Column],
     has_folder: bool,
@@ -100,16 +100,16 @@ struct Inner {
     seen: Seen,
     /// The current source's progress.
     progress: Option<Progress>,
-    /// Whether rows are printed, and the printer once there was one.
+    /// Whether to print rows.
     prints: bool,
-    /// Whether rows are remembered: there is no folder with a report to read them from.
+    /// Whether to remember rows, because no folder holds a report to read them from.
     remembers: bool,
     rows: Option<Box<dyn Rows>>,
 }
 
 impl Watch {
     pub(super) fn new(carve: &Carve) -> Self {
-        // For people, files in a folder are counted in the end.
+        // People get a count of the files in the folder at the end.
         let prints = carve.dry_run || carve.format != Format::Text;
         let inner = Inner {
             seen: Seen::default(),
@@ -126,14 +126,14 @@ impl Watch {
         }
     }
 
-    /// Shows the progress of another source.
+    /// Shows the progress of the next source.
     pub(super) fn begin(&self, progress: Progress) {
         if let Some(mut before) = self.lock().progress.replace(progress) {
             before.clear();
         }
     }
 
-    /// Whether rows could not be printed any more.
+    /// Whether printing rows has failed.
     pub(super) fn has_failed(&self) -> bool {
         self.lock().seen.output_error.is_some()
     }
@@ -175,7 +175,7 @@ impl Inner {
             let extents = serde_json::json!(extents).to_string();
             let place = row.place.as_ref();
             let value = |name: &str| match name {
-                // The report has it; a line for people is long enough.
+                // The report has the container; it would make the line too long for people.
                 "container" if format == Format::Text => Value::Missing,
                 "container" => text(row.container.as_ref()),
                 "file" => text(place.and_then(|place| place.file.as_ref())),
@@ -184,7 +184,7 @@ impl Inner {
                 }
                 "state" => text(place.map(|place| &place.state)),
                 "modified" => text(place.and_then(|place| place.modified.as_ref())),
-                // For people, one hash is long enough.
+                // One hash is enough for people.
                 "md5" | "sha1" | "blake3" if format == Format::Text => Value::Missing,
                 "md5" => text(row.hashes.md5.as_ref()),
                 "sha1" => text(row.hashes.sha1.as_ref()),
@@ -219,8 +219,8 @@ fn text(text: Option<&String>) -> Value<'_> {
 }
 
 impl quarrier::carve::Watch for Watch {
-    /// Counts and prints the files carved since the last call; fails when rows cannot be printed any
-    /// more and there is no folder that would make it worth going on.
+    /// Counts and prints the files carved since the last call. Fails if rows can no longer be printed
+    /// and no output folder makes it worth continuing.
     fn files(&self, mut rows: Vec<Row>, done_until: Option<u64>) -> io::Result<()> {
         let inner = &mut *self.lock();
         for row in &rows {
@@ -232,7 +232,7 @@ impl quarrier::carve::Watch for Watch {
         {
             inner.prints = false;
             if self.has_folder && is_closed_pipe(&error) {
-                // Nobody reads the rows; the files are wanted nevertheless.
+                // The reader of the rows is gone, but the files in the folder are still wanted.
                 inner.rows = None;
             } else {
                 inner.seen.output_error = Some(error);

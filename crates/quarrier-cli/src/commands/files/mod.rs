@@ -66,7 +66,7 @@ fn run_until(files: &Files, stop: &Arc<AtomicBool>) -> Result<Outcome, String> {
     {
         return Ok(broken_output(&error));
     }
-    // Where damage ends the listing, the error has it, and a notice would repeat it.
+    // If damage ends the listing, the error names it, and a notice would repeat it.
     notice.iter().for_each(|notice| complain_of(&name, notice));
     warn_of_cache(&opener);
     let outcome = report_problems(&name, files, &listed);
@@ -120,16 +120,16 @@ fn report_problems(name: &str, files: &Files, listed: &Listed) -> Outcome {
     outcome
 }
 
-/// The columns of a run: with those of the hashes that `--hash` names.
+/// The columns of a run, with those of the hashes that `--hash` names.
 fn columns(files: &Files) -> &'static [Column] {
     let hashes = ["md5", "sha1", "sha256", "blake3"];
     let chosen = hashes.into_iter().filter(|name| files.hashes.iter().any(|one| one == name));
     let chosen = chosen.map(|name| Column { name, kind: Kind::Text });
-    // Once a run.
+    // Leaks once per run.
     COLUMNS.iter().copied().chain(chosen).collect::<Vec<_>>().leak()
 }
 
-/// Prints rows; nothing, not even a header, before there is one.
+/// Prints rows; writes nothing, not even a header, before the first row.
 struct Printer<'f> {
     files: &'f Files,
     columns: &'static [Column],

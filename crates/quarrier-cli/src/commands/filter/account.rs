@@ -13,7 +13,7 @@ use crate::host;
 /// Writes the requested account.
 ///
 /// # Errors
-/// In words.
+/// A message for the user.
 pub(super) fn give(filter: &Filter, filtered: &Filtered) -> Result<(), String> {
     let is_told = !filter.quiet && io::stderr().is_terminal();
     if filter.stats.is_none() && !is_told {

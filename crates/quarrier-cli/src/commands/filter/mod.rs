@@ -57,7 +57,7 @@ fn filtered(
     filtered
 }
 
-/// The request that options make.
+/// The request for these options.
 fn request(filter: &Filter, stop: &AtomicBool) -> quarrier::Result<quarrier::Filter> {
     Ok(quarrier::Filter::new(conditions(&filter.asked, stop)?)
         .form(form(filter))
@@ -69,7 +69,7 @@ fn request(filter: &Filter, stop: &AtomicBool) -> quarrier::Result<quarrier::Fil
         .workers(filter.workers))
 }
 
-/// Conditions as they are given.
+/// The conditions of the command line, read from their file if necessary.
 pub(super) fn conditions(asked: &ConditionArg, stop: &AtomicBool) -> quarrier::Result<Conditions> {
     match asked {
         ConditionArg::One(text) => Ok(Conditions::one(text)),
@@ -94,7 +94,7 @@ const CONDITION_COLUMNS: &[Column] = &[
     Column { name: "count", kind: rows::Kind::Unsigned },
 ];
 
-/// Ends the rows, and prints numbers where numbers are asked for.
+/// Ends the rows, and prints the counts if they were requested.
 fn finish_output(filter: &Filter, filtered: &Filtered, show: &mut Show<'_>) -> io::Result<()> {
     let is_right = show.finish()?;
     if !is_right || filtered.runs.is_empty() || !filter.only_counts() {

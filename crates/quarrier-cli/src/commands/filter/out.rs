@@ -13,18 +13,18 @@ use crate::StandardOutput;
 use crate::output::Format;
 use crate::output::rows::{self, Column, Excerpt, Layout, Value};
 
-/// The most bytes that are held back.
+/// Maximum number of bytes held back.
 const HELD_BYTES_MAX: usize = 64 << 20;
 
-/// Output held back, since it may not be wanted: a requested column was not seen yet.
+/// Output held back until every requested column has been seen, since it is dropped if one is missing.
 #[derive(Debug, Default)]
 pub(super) struct Held {
-    /// None: everything comes out as it comes.
+    /// `None` if output passes through at once.
     bytes: Mutex<Option<Vec<u8>>>,
 }
 
 impl Held {
-    /// Holds back whatever comes from now on, up to a bound.
+    /// Holds back later output, up to a bound.
     pub(super) fn hold(&self) {
         *self.lock() = Some(Vec::new());
     }
@@ -53,7 +53,7 @@ impl Held {
     }
 }
 
-/// A writer before which bytes may be held.
+/// A writer whose bytes may be held back first.
 struct Holding<W> {
     out: W,
     held: Arc<Held>,
@@ -83,16 +83,16 @@ impl<W: Write> Write for Holding<W> {
     }
 }
 
-/// Where messages that match go.
+/// The destination of matching messages.
 pub(super) enum Out {
-    /// Nowhere: they are counted.
+    /// None: they are only counted.
     Nothing,
-    /// As they stand in the source.
+    /// Verbatim, as in the source.
     Lines(Box<dyn Write + Send>),
-    /// As rows that workers made.
+    /// As rows that the workers format.
     Rows(Box<dyn Write + Send>),
     Batches(Box<StreamWriter<Box<dyn Write + Send>>>),
-    /// Rows of messages and conditions, with the texts of the conditions.
+    /// As rows of message and condition, with the strings of the conditions.
     Matches(Box<dyn rows::Rows>, Vec<String>),
 }
 
@@ -104,7 +104,7 @@ const MATCH_COLUMNS: &[Column] = &[
 ];
 
 impl Out {
-    /// Opens standard output and writes the header; nothing of it comes out while `held` holds it.
+    /// Opens standard output and writes the header, which stays in `held` like all other output.
     pub(super) fn open(
         (form, format): (Form, Format),
         header: &Header,
@@ -183,7 +183,7 @@ impl Out {
     }
 }
 
-/// How a terminal escapes the output; `None` for binary output.
+/// How to escape the output on a terminal; `None` for binary output.
 fn manner(form: Form) -> Option<Manner> {
     match form {
         Form::Json => Some(Manner::Json),
@@ -192,7 +192,7 @@ fn manner(form: Form) -> Option<Manner> {
     }
 }
 
-/// Standard output: a terminal gets lines at once and harmless, a pipe gets large unchanged pieces.
+/// Standard output: a terminal gets escaped lines at once, a pipe gets large unchanged pieces.
 fn stdout(held: &Arc<Held>, manner: Option<Manner>) -> Box<dyn Write + Send> {
     let stdout = StandardOutput::new();
     let is_terminal = stdout.is_terminal();

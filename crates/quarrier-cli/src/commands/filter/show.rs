@@ -20,7 +20,7 @@ pub(super) struct Show<'f> {
     out: Option<Out>,
     held: Arc<Held>,
     progress: Option<Progress>,
-    /// Whether a column that is asked for is not there.
+    /// Whether a requested column is missing.
     is_wrong: bool,
     outcome: Option<Outcome>,
 }
@@ -31,7 +31,7 @@ impl<'f> Show<'f> {
         Show { filter, stop, out: None, held, progress: None, is_wrong: false, outcome: None }
     }
 
-    /// The outcome, unless all is well.
+    /// The outcome, unless the run succeeded.
     pub(super) fn outcome(&self) -> Option<Outcome> {
         self.outcome
     }
@@ -41,7 +41,7 @@ impl<'f> Show<'f> {
         self.outcome = Some(self.outcome.map_or(outcome, |now| now.worse(outcome)));
     }
 
-    /// Ends the rows. Returns whether they are valid: otherwise those held back are dropped.
+    /// Ends the rows. Returns whether they are valid; otherwise drops the rows held back.
     pub(super) fn finish(&mut self) -> io::Result<bool> {
         if let Some(out) = &mut self.out {
             out.finish()?;

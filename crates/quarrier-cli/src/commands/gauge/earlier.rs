@@ -1,4 +1,4 @@
-//! Reports that were kept, and what changed since.
+//! Earlier reports, and the changes since.
 
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
@@ -7,7 +7,7 @@ use quarrier::read_bounded;
 use quarrier_gauge::compare::{Comparison, compare};
 use quarrier_gauge::report::{Against, Report};
 
-/// No report is larger.
+/// Maximum size of a report.
 const FILE_BYTES_MOST: u64 = 256 << 20;
 
 /// A report with the name of its file.
@@ -26,7 +26,7 @@ impl Earlier {
     }
 }
 
-/// The report in a file that `--json` wrote.
+/// Reads a report that `--json` wrote.
 pub(super) fn read(path: &Path, stop: &AtomicBool) -> Result<Report, String> {
     let name = path.display().to_string();
     let bytes = read_bounded(path, "report", FILE_BYTES_MOST, stop);
@@ -34,12 +34,12 @@ pub(super) fn read(path: &Path, stop: &AtomicBool) -> Result<Report, String> {
     Report::from_json(&name, &bytes).map_err(|error| error.to_string())
 }
 
-/// The changes since each of them.
+/// Compares the report with each earlier one.
 pub(super) fn comparisons<'r>(earlier: &'r [Earlier], report: &'r Report) -> Vec<Comparison<'r>> {
     earlier.iter().map(|earlier| compare(&earlier.report, report)).collect()
 }
 
-/// The same for the page.
+/// The same comparisons for the page.
 pub(super) fn against<'r>(
     earlier: &'r [Earlier],
     comparisons: &'r [Comparison<'r>],

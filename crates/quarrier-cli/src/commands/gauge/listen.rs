@@ -10,13 +10,13 @@ use quarrier_report::number;
 use crate::commands::print;
 use crate::{Outcome, complain};
 
-/// Serves until Ctrl-C, which is how it is meant to end.
+/// Serves until Ctrl-C, which is a normal end.
 pub(super) fn run(address: SocketAddr, quiet: bool, stop: &AtomicBool) -> Result<Outcome, String> {
     let listener = Listener::bind(address).map_err(|error| error.to_string())?;
     let address = listener.address().map_err(|error| error.to_string())?;
     let said = print(&format!("listening at {address}\n"));
     if said != Outcome::Found {
-        // Without its first line, nobody knows the port where it listens.
+        // Without the first line, nobody knows the port.
         return Ok(said);
     }
     let heard = |from: SocketAddr, heard: Heard| match heard {

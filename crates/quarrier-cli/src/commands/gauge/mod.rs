@@ -27,7 +27,7 @@ use progress::Progress;
 
 /// Why there is no report.
 enum Failure {
-    /// Ctrl-C, with the measurement that it interrupted.
+    /// Ctrl-C, with the interrupted measurement.
     Interrupted(String),
     Other(String),
 }
@@ -74,7 +74,8 @@ fn outcome(gauge: &Gauge, stop: &AtomicBool) -> Result<Outcome, Failure> {
     Ok(if matches!(shown, Outcome::Found) { judged } else { shown.worse(judged) })
 }
 
-/// The outcome of the comparisons: whether there was anything to compare, and whether it passes the gate.
+/// The outcome of the comparisons: whether the reports have readings in common, and whether the gate
+/// passes.
 fn judged(gauge: &Gauge, report: &Report, earlier: &[Earlier]) -> Outcome {
     let mut outcome = Outcome::Found;
     for (earlier, comparison) in earlier.iter().zip(earlier::comparisons(earlier, report)) {
@@ -137,7 +138,7 @@ fn measured(measure: &Measure, quiet: bool, stop: &AtomicBool) -> Result<Gauged,
     })
 }
 
-/// Writes the files that were asked for; every one is tried.
+/// Writes each requested file, even if an earlier one failed.
 fn write(
     gauge: &Gauge,
     report: &Report,
@@ -163,7 +164,7 @@ fn write(
     }
     if let Some(path) = &gauge.stats {
         let disturbed = report.readings.iter().filter(|reading| reading.disturbed).count();
-        // Nothing is searched: the fields about searches are 0 or empty.
+        // A gauge searches nothing: the fields about searches are 0 or empty.
         let stats = Stats { command: "gauge", seconds: report.seconds, ..Stats::default() };
         let mut stats = stats.to_json();
         stats["readings"] = json!(report.readings.len());

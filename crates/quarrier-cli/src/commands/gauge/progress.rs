@@ -1,4 +1,4 @@
-//! Shows the current measurement on a terminal. Nothing moves by itself, because a drawing thread would
+//! Shows the current measurement on a terminal. No thread animates it, because a drawing thread would
 //! be measured too.
 
 use std::io::IsTerminal;
@@ -10,18 +10,18 @@ use quarrier_report::visible;
 
 use crate::complain;
 
-/// The time between two lines of a log: in the first minute, and later.
+/// The interval between two lines of a log: in the first minute, and later.
 const LINES_EVERY: [Duration; 2] = [Duration::from_secs(10), Duration::from_secs(30)];
 
 pub(super) struct Progress {
     bar: Option<ProgressBar>,
-    /// When the last line was printed, or the measurement began, if standard error is no terminal.
+    /// If standard error is no terminal: when the last line was printed, or the measurement began.
     printed: Option<Instant>,
     started: Instant,
     readings: usize,
-    /// Which visit, and of how many.
+    /// The current visit, and the number of visits.
     visit: (u32, u32),
-    /// The last measurement that began.
+    /// The current measurement.
     place: String,
 }
 
@@ -45,7 +45,7 @@ impl Progress {
         }
     }
 
-    /// Removes the line from the terminal; returns the last measurement that began.
+    /// Removes the line from the terminal and returns the current measurement.
     pub(super) fn end(self) -> String {
         if let Some(bar) = self.bar {
             bar.finish_and_clear();
@@ -53,7 +53,7 @@ impl Progress {
         self.place
     }
 
-    /// Prints the current measurement in a line now and then, so that the reader of a log sees progress.
+    /// Prints the current measurement at intervals, so that the reader of a log sees progress.
     fn print(&mut self) {
         let [first, later] = LINES_EVERY;
         let every = if self.started.elapsed() < Duration::from_secs(60) { first } else { later };

@@ -29,10 +29,10 @@ const COLUMNS: &[Column] = &[
     Column { name: "notes", kind: Kind::Json },
 ];
 
-/// Columns of a page or a pipe.
+/// Width without a terminal, in columns.
 const COLUMNS_WITHOUT_TERMINAL: usize = 140;
 
-/// Writes the report, and what changed since earlier ones.
+/// Writes the report, and the changes since earlier ones.
 pub(super) fn show(gauge: &Gauge, report: &Report, earlier: &[Earlier]) -> Outcome {
     let written = match gauge.format {
         Format::Text => text(report, earlier),

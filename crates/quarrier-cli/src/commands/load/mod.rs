@@ -1,4 +1,4 @@
-//! `quarrier load` and `quarrier reindex`: tables that are kept.
+//! `quarrier load` and `quarrier reindex`: tables in the durable log.
 
 mod show;
 
@@ -45,7 +45,7 @@ const REINDEX_COLUMNS: &[Column] = &[
 const CONDITION_COLUMNS: &[Column] =
     &[column("condition", rows::Kind::Text), column("count", rows::Kind::Unsigned)];
 
-/// The level of `--compress zstd`: what zstd takes itself.
+/// The level of `--compress zstd`: zstd's own default.
 const ZSTD_LEVEL: i32 = 3;
 
 /// Runs `quarrier load`.
@@ -98,7 +98,7 @@ fn loaded(load: &Load, stop: &Arc<AtomicBool>, show: &mut Show<'_>) -> quarrier:
     kept.close()
 }
 
-/// Prints how many of the messages that were loaded match each condition.
+/// Prints how many of the loaded messages match each condition.
 fn count(
     load: &Load,
     kept: &DataFolder,
@@ -159,7 +159,7 @@ fn reindexed(reindex: &Reindex, stop: &Arc<AtomicBool>) -> quarrier::Result<Outc
     Ok(outcome)
 }
 
-/// Says what opening a data folder found; whether all is well.
+/// Reports what opening a data folder found; returns whether the folder is intact.
 pub(crate) fn tell_found(kept: &DataFolder, is_quiet: bool) -> Outcome {
     if !is_quiet {
         kept.notices().iter().for_each(|notice| complain(notice));

@@ -21,7 +21,7 @@ pub(super) struct Show<'l> {
     rows: Option<Box<dyn Rows>>,
     progress: Option<Progress>,
     outcome: Outcome,
-    /// Standard output takes no more.
+    /// Why standard output can no longer be written.
     broken: Option<io::Error>,
 }
 
@@ -40,7 +40,7 @@ impl<'l> Show<'l> {
         self.outcome = self.outcome.worse(outcome);
     }
 
-    /// Says what opening the folder found.
+    /// Reports what opening the folder found.
     pub(super) fn found(&mut self, kept: &DataFolder, is_quiet: bool) {
         self.worsen(tell_found(kept, is_quiet));
     }

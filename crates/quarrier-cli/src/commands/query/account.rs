@@ -11,32 +11,32 @@ use quarrier_core::pipeline::Stage;
 use crate::commands::search::summary::write_stats;
 use crate::host;
 
-/// The cost of statements, all of them together.
+/// The cost of all statements together.
 #[derive(Debug, Clone, Default)]
 pub struct QueryAccount {
-    /// Rows that were answered.
+    /// Rows in the answers.
     pub rows: u64,
-    /// How many statements there were.
+    /// The number of statements.
     pub statements: usize,
-    /// Threads.
+    /// The number of threads.
     pub workers: usize,
-    /// Bytes of the input that were parsed, read from files of rows, or searched.
+    /// Bytes of input that were parsed, searched, or read from files of rows.
     pub bytes: u64,
     /// Bytes of columns in memory that were touched.
     pub column_bytes: u64,
-    /// The time in which files were opened and statements planned.
+    /// Time spent opening files and planning statements.
     pub reading: Duration,
-    /// The time in which rows were waited for.
+    /// Time spent waiting for rows.
     pub working: Duration,
-    /// The time in which they were written.
+    /// Time spent writing rows.
     pub writing: Duration,
 }
 
 impl QueryAccount {
-    /// Writes it to a file, or to standard error for `-`.
+    /// Writes the account to a file, or to standard error for `-`.
     ///
     /// # Errors
-    /// In words, if that cannot be written.
+    /// A message for the user, if the file cannot be written.
     pub fn write(&self, path: &Path) -> Result<(), String> {
         write_stats(&self.stats(), path)
     }
@@ -54,11 +54,11 @@ impl QueryAccount {
             sink: busy(self.writing),
             on_devices: Vec::new(),
         };
-        // Memory gives columns, too.
+        // Statements read columns in memory as well, so memory is the ceiling.
         let ceiling = host::machine().memory_ceiling(self.workers);
         let ceiling =
             ceiling.map(|ceiling| ceiling.share_of(self.bytes + self.column_bytes, seconds));
-        // The stages of statements follow each other.
+        // The statements ran one after the other, and so did their stages.
         let times =
             [(Stage::Read, self.reading), (Stage::Work, self.working), (Stage::Sink, self.writing)];
         let limited_by = times.into_iter().max_by_key(|(_, time)| *time);

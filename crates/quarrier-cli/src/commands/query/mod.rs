@@ -23,12 +23,13 @@ pub(crate) fn serve() -> Outcome {
     hand_over("serve", 1)
 }
 
-/// Becomes `quarrier-sql` with the arguments but for the first few; `what` needs it.
+/// Becomes `quarrier-sql`, with all arguments except the first `skipped`; `what` names the caller in an
+/// error.
 pub(crate) fn hand_over(what: &str, skipped: usize) -> Outcome {
     let arguments: Vec<OsString> = std::env::args_os().skip(skipped).collect();
     let mut last = None;
     for path in places() {
-        // Does not return where it succeeds.
+        // Returns only on failure.
         let error = Command::new(&path).args(&arguments).exec();
         if error.kind() != std::io::ErrorKind::NotFound {
             last = Some(format!("{}: cannot start: {error}", path.display()));
@@ -45,7 +46,7 @@ pub(crate) fn hand_over(what: &str, skipped: usize) -> Outcome {
     Outcome::Failed
 }
 
-/// Where it may stand: beside this program, where packages keep what nobody types, then on PATH.
+/// Candidate locations: the folder of this program, the package's libexec, then PATH.
 fn places() -> Vec<PathBuf> {
     let program = std::env::current_exe().ok();
     let folder = program.as_deref().and_then(Path::parent);

@@ -4,11 +4,11 @@ use std::ops::Range;
 
 use quarrier_search::Finding;
 
-/// Slices that a source is divided into.
+/// The number of slices of a source.
 const SLICES: usize = 512;
 
-/// Findings in equal slices of a range; for a stream, whose end is unknown, slices double in size as it
-/// goes on.
+/// Findings in equal slices of a range. For a stream, whose length is unknown, slices double in size as
+/// it is read.
 pub(super) struct Hits {
     start: u64,
     slice_bytes: u64,
@@ -22,7 +22,7 @@ impl Hits {
         Hits { start: range.start, slice_bytes, counts: vec![0; SLICES] }
     }
 
-    /// Counts findings, which are in order of offset.
+    /// Counts findings, which must be in order of offset.
     pub(super) fn add(&mut self, mut findings: &[Finding]) {
         while let Some(first) = findings.first() {
             let slice = self.slice_of(first.offset);

@@ -1,4 +1,4 @@
-//! Lines of a source: what newlines end, whatever else the bytes may be.
+//! Lines of a source: byte runs that end with a newline, in text or binary data.
 
 use memchr::memchr_iter;
 use quarrier_core::pipeline::Chunk;
@@ -10,19 +10,19 @@ use crate::output::rows::Excerpt;
 /// The maximum size of the lines shown on either side of a finding.
 const LINES_BYTES_MAX: usize = 16 << 10;
 
-/// Bytes that must be there on either side of a finding.
+/// Bytes that a chunk must see on either side of a finding.
 pub(super) fn context_bytes(search: &Search) -> usize {
     if search.shown.lines { LINES_BYTES_MAX } else { search.context_bytes }
 }
 
-/// The lines of a finding, and those around it.
+/// The lines of a finding, and the lines around it.
 pub(super) fn around<'c>(chunk: &Chunk<'c>, finding: &Finding, shown: &Shown) -> Excerpt<'c> {
     let start = (finding.offset - chunk.offset) as usize;
     let end = start + finding.length as usize;
     let before = &chunk.data[start.saturating_sub(LINES_BYTES_MAX)..start];
     let after = &chunk.data[end..(end + LINES_BYTES_MAX).min(chunk.data.len())];
     let nth = |count: u64| usize::try_from(count).unwrap_or(usize::MAX);
-    // The newline that ends the line before the first one shown, and that which ends the last.
+    // The newline before the first line shown, and the newline that ends the last line shown.
     let from = memchr::memrchr_iter(b'\n', before).nth(nth(shown.lines_before));
     let to = memchr_iter(b'\n', after).nth(nth(shown.lines_after));
     Excerpt {
@@ -36,7 +36,7 @@ pub(super) fn around<'c>(chunk: &Chunk<'c>, finding: &Finding, shown: &Shown) ->
 /// Counts the newlines before findings, from the start of the searched range.
 #[derive(Debug, Default)]
 pub(super) struct Lines {
-    /// Where counting has come to.
+    /// The offset up to which newlines are counted.
     position: u64,
     newlines: u64,
 }
@@ -50,11 +50,12 @@ impl Lines {
     pub(super) fn number(&mut self, chunk: &Chunk<'_>, offset: u64) -> u64 {
         let at = |place: u64| (place.saturating_sub(chunk.offset) as usize).min(chunk.data.len());
         let (here, there) = (at(self.position), at(offset));
-        // A chunk with very many findings comes several times.
+        // A chunk with very many findings is passed several times.
         match here <= there {
             true => self.newlines += count(&chunk.data[here..there]),
             false => {
-                // If another program writes meanwhile, there may be fewer now.
+                // If another program writes to the data meanwhile, the chunk may now hold fewer
+                // newlines.
                 let newlines = count(&chunk.data[there..here]);
                 self.newlines = self.newlines.saturating_sub(newlines);
             }

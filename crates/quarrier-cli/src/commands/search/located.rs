@@ -15,9 +15,9 @@ const PLACE: [Column; 4] = [
     Column { name: "modified", kind: Kind::Text },
 ];
 
-/// The columns of findings with those of the file.
+/// Appends the columns of the file to those of findings.
 pub(super) fn with_place(columns: &[Column]) -> &'static [Column] {
-    // Once a run.
+    // Leaks once per run.
     columns.iter().copied().chain(PLACE).collect::<Vec<_>>().leak()
 }
 

@@ -7,7 +7,7 @@ use quarrier_search::{Finding, Pattern};
 use crate::output::Format;
 use crate::output::rows::Value;
 
-/// Makes the values of `match`, as a format has them.
+/// Formats the values of `match` for an output format.
 pub(super) struct Matches {
     format: Format,
     bytes: Vec<u8>,
@@ -19,7 +19,7 @@ impl Matches {
         Matches { format, bytes: Vec::new(), text: String::new() }
     }
 
-    /// The bytes of a finding. Text for people shows them in its excerpt.
+    /// The bytes of a finding. Text for people shows them in the excerpt instead.
     pub(super) fn of_finding(
         &mut self,
         chunk: &Chunk<'_>,
@@ -34,7 +34,7 @@ impl Matches {
     }
 }
 
-/// A match as a format has it: binary in Arrow, else as text, which is put into `text`.
+/// A match in an output format: binary in Arrow, else text, which is built in `text`.
 pub(super) fn shown<'m>(
     format: Format,
     bytes: &'m [u8],

@@ -47,7 +47,7 @@ const FINDING_COLUMNS: &[Column] = &[
     Column { name: "match", kind: Kind::Bytes },
 ];
 
-/// With the number of the line.
+/// The columns of findings, with the line number.
 const NUMBERED_COLUMNS: &[Column] = &[
     FINDING_COLUMNS[0],
     FINDING_COLUMNS[1],
@@ -80,7 +80,8 @@ struct Searched {
     run: Run,
     hits: Hits,
     range: Range<u64>,
-    /// Kept open, so that a local one can be read again for its ceiling. None for many small files.
+    /// Kept open, so that a local source can be read again to measure its ceiling. `None` for many
+    /// small files.
     opened: Option<Opened>,
 }
 
@@ -154,7 +155,7 @@ fn in_words(error: Error) -> String {
     error.to_string()
 }
 
-/// The outcome of the sources so far.
+/// The combined outcome of the sources searched so far.
 struct Going {
     rows: Option<Box<dyn Rows>>,
     done: Vec<Searched>,
@@ -166,9 +167,9 @@ struct Session<'s> {
     stop: &'s AtomicBool,
     patterns: &'s [Pattern],
     running: Running<'s>,
-    /// Small files that were searched ahead.
+    /// Small files that were searched ahead of the others.
     small: Option<Small>,
-    /// Devices that were said to have failed.
+    /// The number of failed devices already reported.
     lost_devices: usize,
     counts: Counts,
     histogram: Option<Histogram<'s>>,
@@ -177,11 +178,10 @@ struct Session<'s> {
 }
 
 impl Session<'_> {
-    /// Searches all sources, and writes the findings. Returns also whether a reader took them to the
-    /// end.
+    /// Searches all sources, and writes the findings. Also returns whether the reader took all of them.
     ///
     /// # Errors
-    /// When standard output cannot be written.
+    /// If standard output cannot be written.
     fn search_all(
         &mut self,
         sources: &Sources,
@@ -189,7 +189,7 @@ impl Session<'_> {
     ) -> io::Result<(Vec<Searched>, bool)> {
         let mut state = Going { rows: None, done: Vec::new() };
         let ahead = self.running.ahead();
-        // Small files are no images.
+        // Small files are never images.
         let ahead = ahead.filter(|_| sources.len() > 1 && !self.search.locates);
         let is_read = match ahead {
             Some(ahead) => self.search_ahead(&ahead, sources, open, &mut state)?,
@@ -209,7 +209,7 @@ impl Session<'_> {
         }
     }
 
-    /// As [`go_through`](Self::go_through), with small files searched ahead.
+    /// Like [`go_through`](Self::go_through), but searches small files ahead.
     fn search_ahead(
         &mut self,
         ahead: &SmallFiles,
@@ -238,8 +238,8 @@ impl Session<'_> {
         is_read
     }
 
-    /// Takes the results of the sources, until there are enough. Returns whether a reader took them to
-    /// the end.
+    /// Takes the results of the sources until there are enough. Returns whether the reader took all of
+    /// them.
     fn go_through(
         &mut self,
         results: &mut dyn Iterator<Item = Ahead<'_>>,
@@ -264,7 +264,7 @@ impl Session<'_> {
                 Err(Ended::Output(error)) => return Err(error),
                 Err(Ended::Source(message)) => {
                     complain(&message);
-                    // Sources given up because of Ctrl-C did not fail.
+                    // Sources abandoned because of Ctrl-C did not fail.
                     let is_stopped = self.stop.load(Ordering::Relaxed);
                     self.worsen(if is_stopped { Outcome::Interrupted } else { Outcome::Failed });
                 }
@@ -306,7 +306,7 @@ impl Session<'_> {
         rows: &mut Option<Box<dyn Rows>>,
     ) -> Result<Searched, Ended> {
         let opened = open(named)?;
-        // Nothing is written, not even a header, before there is something to search.
+        // Write nothing, not even a header, before a source could be opened.
         let rows = match rows {
             Some(rows) => rows,
             None => rows.insert(self.open_rows().map_err(Ended::Output)?),
@@ -374,7 +374,7 @@ impl Session<'_> {
         Ok(Searched { name, length_bytes, range, run, hits, opened: Some(opened) })
     }
 
-    /// Says which devices failed since it was asked last.
+    /// Reports the devices that failed since the last call.
     fn tell_lost(&mut self) {
         let lost = self.running.lost_devices();
         for why in lost.iter().skip(self.lost_devices) {
@@ -400,7 +400,7 @@ impl Session<'_> {
         }
     }
 
-    /// Writes the rows that are known only at the end.
+    /// Writes the rows that are complete only at the end.
     fn write_totals(&mut self, rows: &mut dyn Rows, is_searched: bool) -> io::Result<()> {
         if !is_searched {
             return Ok(());
@@ -442,7 +442,7 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// Whether anybody will see the share of the ceiling, which takes time to measure.
+    /// Whether anybody will see the share of the ceiling, which is expensive to measure.
     fn wants_account(&self) -> bool {
         self.search.stats.is_some() || self.search.report.is_some() || self.shows_account()
     }
@@ -453,8 +453,8 @@ impl Session<'_> {
 
     /// Statistics, report and account; then the outcome.
     fn close(mut self, done: &[Searched], is_read: bool) -> Outcome {
-        // The largest source stands for all: many small ones would take longer to measure
-        // than to search.
+        // The largest source represents all: many small ones would take longer to measure than to
+        // search.
         let ceiling = done
             .iter()
             .max_by_key(|searched| searched.run.bytes)
@@ -479,7 +479,7 @@ impl Session<'_> {
         if self.shows_account() {
             summary.tell();
         }
-        // A reader that closes the pipe has seen enough.
+        // A reader that closed the pipe has seen enough.
         let found = self.running.findings() > 0 || !is_read;
         self.outcome.unwrap_or(if found { Outcome::Found } else { Outcome::Nothing })
     }
@@ -490,21 +490,21 @@ impl Session<'_> {
     }
 }
 
-/// Sees the search of one source.
+/// Observes the search of one source.
 struct OneSource<'o, 's> {
     search: &'o Search,
     counts: &'o mut Counts,
     histogram: Option<&'o mut Histogram<'s>>,
     hits: Hits,
     progress: progress::Progress,
-    /// Missing parts of the source, which its search says when it begins: where they keep it from beginning,
-    /// the error has them.
+    /// Missing parts of the source, reported when the search begins. If they prevent the search, the error
+    /// names them.
     notices: Vec<String>,
     output: Output<'o>,
 }
 
 impl<'o, 's> OneSource<'o, 's> {
-    /// Adds to `sums` what it sees, and writes to `rows` where the request shows findings.
+    /// Adds the findings to `sums`, and writes them to `rows` if the request shows findings.
     fn new(
         (search, patterns): (&'o Search, &'o [Pattern]),
         name: &'o str,

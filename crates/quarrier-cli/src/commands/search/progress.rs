@@ -1,4 +1,4 @@
-//! The progress bar: on a terminal, for what lasts longer than a second.
+//! The progress bar: on a terminal, for runs longer than a second.
 
 use std::io::IsTerminal;
 use std::ops::Range;
@@ -8,10 +8,10 @@ use indicatif::{ProgressBar, ProgressStyle};
 use quarrier_core::pipeline::Chunk;
 use quarrier_report::visible;
 
-/// No bar for runs shorter than this.
+/// Runs shorter than this show no bar.
 const DELAY: Duration = Duration::from_secs(1);
 
-/// The maximum length of a source's name in the line of the bar and its numbers.
+/// Maximum length of a source's name beside the bar.
 const NAME_CHARACTERS_MAX: usize = 24;
 
 pub(in crate::commands) struct Progress {
@@ -33,12 +33,12 @@ impl Progress {
         }
     }
 
-    /// Notes that everything up to the chunk's end is done.
+    /// Marks everything up to the end of the chunk as done.
     pub(in crate::commands) fn advance(&mut self, chunk: &Chunk<'_>) {
         self.advance_to(chunk.offset + chunk.own.end as u64);
     }
 
-    /// Notes that everything before `offset` of the source is done.
+    /// Marks everything before `offset` of the source as done.
     pub(in crate::commands) fn advance_to(&mut self, offset: u64) {
         if !self.enabled || self.started.elapsed() < DELAY {
             return;
@@ -62,7 +62,7 @@ impl Progress {
         bar.set_position(offset.saturating_sub(start));
     }
 
-    /// Takes the bar off the terminal.
+    /// Removes the bar from the terminal.
     pub(in crate::commands) fn clear(&mut self) {
         if let Some(bar) = self.bar.take() {
             bar.finish_and_clear();
@@ -70,7 +70,7 @@ impl Progress {
     }
 }
 
-/// The end of a name, which says more than its folders do.
+/// The end of a name, which is more telling than its folders.
 fn shortened(name: &str) -> String {
     let count = name.chars().count();
     match count > NAME_CHARACTERS_MAX {

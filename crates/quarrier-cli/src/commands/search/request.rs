@@ -1,4 +1,4 @@
-//! From options to a request.
+//! Builds the request from the options.
 
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
@@ -10,10 +10,10 @@ use quarrier_search::{Options, Pattern};
 
 use crate::args::{PatternArg, Search, of_words};
 
-/// The request that options make.
+/// The request for these options.
 ///
 /// # Errors
-/// In words, for patterns that make no sense.
+/// A message for the user, if a pattern is invalid.
 pub(super) fn request(search: &Search, stop: &AtomicBool) -> Result<Request, String> {
     let options = Options {
         ignore_case: search.ignore_case,
@@ -44,10 +44,10 @@ pub(super) fn request(search: &Search, stop: &AtomicBool) -> Result<Request, Str
         .planning(planning(search)))
 }
 
-/// The request that options make of rules.
+/// The request of a search for rules.
 ///
 /// # Errors
-/// In words, for rules that are wrong.
+/// A message for the user, if a rule is invalid.
 pub(super) fn rule_request(search: &Search, stop: &AtomicBool) -> Result<RuleSearch, String> {
     let rules = read_rules(&search.rules, stop).map_err(|error| error.to_string())?;
     Ok(RuleSearch::new(rules)
@@ -70,7 +70,7 @@ fn planning(search: &Search) -> Planning {
     }
 }
 
-/// The lists of matches; files of one kind are one list.
+/// The lists of matches; files of one type form one list.
 fn lists(search: &Search, stop: &AtomicBool) -> Result<MatchLists, String> {
     let read = |paths: &[PathBuf]| -> Result<Option<MatchList>, String> {
         let mut list: Option<MatchList> = None;
@@ -83,12 +83,12 @@ fn lists(search: &Search, stop: &AtomicBool) -> Result<MatchLists, String> {
     Ok(MatchLists { stop: read(&search.stop_lists)?, alert: read(&search.alert_lists)? })
 }
 
-/// How the sources are opened.
+/// The options for opening the sources.
 pub(super) fn open_options(search: &Search) -> OpenOptions {
     search.cache.options().direct(search.direct).requests_max(search.requests)
 }
 
-/// All patterns in the order given.
+/// All patterns in the order of the command line.
 fn patterns(args: &[PatternArg], stop: &AtomicBool) -> Result<Vec<Pattern>, String> {
     let mut patterns = Vec::new();
     let in_words = |error: quarrier_search::Error| error.to_string();
@@ -105,24 +105,24 @@ fn patterns(args: &[PatternArg], stop: &AtomicBool) -> Result<Vec<Pattern>, Stri
     Ok(patterns)
 }
 
-/// The same patterns, but only where they are words.
+/// The same patterns, limited to whole words.
 fn only_words(patterns: Vec<Pattern>) -> Result<Vec<Pattern>, String> {
     let words =
         patterns.into_iter().map(|pattern| pattern.word().map_err(|error| error.to_string()));
     words.collect()
 }
 
-/// A request without a command line, for `search(…)` in SQL: `words` are options as typed there
-/// (`-i`, `--aligned`, `512`), the patterns those of a file or what would stand in one.
+/// Builds a request without a command line, for `search(…)` in SQL: `words` are options as typed there
+/// (`-i`, `--aligned`, `512`), and the patterns come from a file or are written as in one.
 ///
 /// # Errors
-/// In words, for patterns or options that make no sense.
+/// A message for the user, if a pattern or an option is invalid.
 pub fn search_of_words(
     words: &[String],
     patterns: Vec<Pattern>,
 ) -> Result<(Request, OpenOptions), String> {
     let search = of_words(words)?;
-    // None of the words names a file of patterns.
+    // No word names a file of patterns.
     let request = request(&search, &AtomicBool::new(false))?;
     let patterns = if search.words { only_words(patterns)? } else { patterns };
     Ok((request.with_patterns(patterns), open_options(&search)))

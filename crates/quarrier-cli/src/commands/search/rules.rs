@@ -1,4 +1,4 @@
-//! `--rules`: where YARA rules hold.
+//! `--rules`: searches for matches of YARA rules.
 
 use std::collections::HashSet;
 use std::io::{self, IsTerminal, Write};
@@ -41,7 +41,7 @@ const COUNT_COLUMNS: &[Column] =
 /// Runs a search for rules.
 ///
 /// # Errors
-/// In words, for rules that are wrong.
+/// A message for the user, if a rule is invalid.
 pub(super) fn run_until(search: &Search, stop: &Arc<AtomicBool>) -> Result<Outcome, String> {
     let started = Instant::now();
     let request = request::rule_request(search, stop)?;
@@ -75,7 +75,7 @@ pub(super) fn run_until(search: &Search, stop: &Arc<AtomicBool>) -> Result<Outco
             Err(Ended::Output(error)) => return Ok(broken_output(&error)),
             Err(Ended::Source(message)) => {
                 complain(&message);
-                // Sources given up because of Ctrl-C did not fail.
+                // Sources abandoned because of Ctrl-C did not fail.
                 let is_stopped = stop.load(Ordering::Relaxed);
                 session.worsen(if is_stopped { Outcome::Interrupted } else { Outcome::Failed });
             }
@@ -95,7 +95,7 @@ struct Session<'s> {
     run: RuleRun<'s>,
     stop: &'s AtomicBool,
     rows: Option<Box<dyn Rows>>,
-    /// Scopes in which each rule holds.
+    /// The number of scopes in which each rule holds.
     counts: Vec<u64>,
     findings: u64,
     compile_seconds: f64,
@@ -147,7 +147,7 @@ impl<'s> Session<'s> {
     fn search_one(&mut self, mut opened: Opened) -> Result<(), Ended> {
         let name = opened.name().to_string();
         let notice = opened.notice().map(str::to_string);
-        // Nothing is written, not even a header, before there is something to search.
+        // Write nothing, not even a header, before a source could be opened.
         let mut rows = match self.rows.take() {
             Some(rows) => rows,
             None => self.open_rows().map_err(Ended::Output)?,
@@ -196,7 +196,7 @@ impl<'s> Session<'s> {
         }
     }
 
-    /// Writes the rows that are known only at the end.
+    /// Writes the rows that are complete only at the end.
     fn finish(&mut self) -> io::Result<()> {
         let Some(rows) = &mut self.rows else { return Ok(()) };
         if self.search.count {
@@ -231,7 +231,7 @@ impl<'s> Session<'s> {
         let seconds = self.done.iter().map(|done| done.elapsed.as_secs_f64()).sum();
         let mut stats = stats_of(&runs, (bytes, seconds), None);
         if runs.is_empty() {
-            // One thread reads and judges a small source.
+            // A small source is read and searched by one thread.
             (stats.workers, stats.access) = (1, "read");
         }
         Stats {
@@ -268,7 +268,7 @@ impl<'s> Session<'s> {
     }
 }
 
-/// Sees the search of one source.
+/// Observes the search of one source.
 struct OneSource<'o> {
     search: &'o Search,
     request: &'o RuleSearch,
@@ -277,8 +277,8 @@ struct OneSource<'o> {
     counts: &'o mut [u64],
     findings: &'o mut u64,
     progress: Progress,
-    /// Missing parts of the source, until the search has said them: where they keep it from beginning, the
-    /// error has them.
+    /// Missing parts of the source, until the search has reported them. If they prevent the search, the
+    /// error names them.
     notice: Option<String>,
     /// Why rows could not be written.
     error: Option<io::Error>,
@@ -348,7 +348,7 @@ impl OneSource<'_> {
         Ok(ControlFlow::Continue(()))
     }
 
-    /// Tags: a list in JSON, else words.
+    /// The tags: a list in JSON, else words.
     fn tags(&self, tags: &[String]) -> String {
         match self.search.format {
             Format::Json => json!(tags).to_string(),
@@ -356,10 +356,10 @@ impl OneSource<'_> {
         }
     }
 
-    /// The bytes found, as the format has them.
+    /// The bytes found, in the output format.
     fn found<'t>(&self, row: &RuleRow<'t>, text: &'t mut String) -> Value<'t> {
         match self.search.format {
-            // Text for people shows them in its excerpt.
+            // Text for people shows them in the excerpt.
             Format::Text => Value::Missing,
             Format::Arrow if row.string.is_some() => Value::Bytes(row.found),
             Format::Arrow => Value::Missing,
@@ -373,7 +373,7 @@ impl OneSource<'_> {
         }
     }
 
-    /// Writes a row; whether to go on.
+    /// Writes a row; returns whether to continue.
     fn row(&mut self, values: &[Value<'_>], found: &[u8]) -> io::Result<ControlFlow<()>> {
         *self.findings += 1;
         if !self.search.count {

@@ -1,4 +1,4 @@
-//! The end of the pipeline: findings are counted, placed and written.
+//! The end of the pipeline: counts, locates and writes findings.
 
 use std::io;
 use std::ops::ControlFlow;
@@ -11,7 +11,7 @@ use super::matches::Matches;
 use crate::args::Shown;
 use crate::output::rows::{Excerpt, Rows, Value};
 
-/// How many findings each pattern has, over all sources.
+/// The number of findings of each pattern, over all sources.
 pub(super) struct Counts {
     pub(super) of_patterns: Vec<u64>,
 }
@@ -28,7 +28,7 @@ impl Counts {
     }
 }
 
-/// Where findings of one source go.
+/// The destination of one source's findings.
 pub(super) struct Output<'o> {
     pub(super) name: &'o str,
     pub(super) patterns: &'o [Pattern],
@@ -46,7 +46,7 @@ impl Output<'_> {
     /// Takes the findings of a chunk; `Break` if they cannot be written.
     pub(super) fn take(&mut self, chunk: &Chunk<'_>, findings: &[Finding]) -> ControlFlow<()> {
         match self.write(chunk, findings) {
-            // With names of sources only, the first finding is enough.
+            // If only names of sources are wanted, the first finding is enough.
             Ok(()) if self.shown.only_sources && !findings.is_empty() => ControlFlow::Break(()),
             Ok(()) => ControlFlow::Continue(()),
             Err(error) => {
@@ -87,7 +87,7 @@ impl Output<'_> {
     }
 }
 
-/// The finding's bytes and those around it, as far as the source has them.
+/// The finding's bytes and those around it, as far as the source extends.
 fn excerpt<'c>(
     chunk: &Chunk<'c>,
     finding: &Finding,

@@ -1,4 +1,4 @@
-//! Small files that were searched ahead, as one entry of the account.
+//! Small files that were searched ahead, combined into one entry of the account.
 
 use std::time::Duration;
 
@@ -33,12 +33,12 @@ impl Small {
         self.bytes += length_bytes;
     }
 
-    /// How many files there are.
+    /// The number of files.
     pub(super) fn files(&self) -> u64 {
         self.files
     }
 
-    /// The entry, with the time that they took.
+    /// The entry, with the time that the files took.
     pub(super) fn searched(self, elapsed: Duration, load: &AheadLoad) -> Searched {
         let span =
             |stage, busy, bytes| Span { stage, start: Duration::ZERO, end: elapsed, busy, bytes };

@@ -139,7 +139,7 @@ impl Summary {
     }
 }
 
-/// The pipeline runs' own figures, over all sources; the first run has the plan of all.
+/// The figures of the pipeline runs, over all sources; the plan is that of the first run.
 pub(super) fn stats_of(
     runs: &[&Run],
     (bytes, seconds): (u64, f64),
@@ -170,7 +170,7 @@ pub(super) fn stats_of(
 /// Writes statistics to a file, or to standard error for `-`.
 ///
 /// # Errors
-/// In words.
+/// A message for the user.
 pub(in crate::commands) fn write_stats(stats: &Stats, path: &Path) -> Result<(), String> {
     let mut text = stats.to_json().to_string().into_bytes();
     text.push(b'\n');

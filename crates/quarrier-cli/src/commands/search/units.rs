@@ -27,16 +27,16 @@ const PLAN_COLUMNS: &[Column] = &[
     Column { name: "bytes_per_second", kind: Kind::Number },
 ];
 
-/// The most units that are counted one by one.
+/// Maximum number of units that are counted one by one.
 const UNITS_MAX: u64 = 10_000_000;
 
-/// The bytes that are searched to estimate the rate.
+/// Size of the sample that estimates the rate, in bytes.
 const SAMPLE_BYTES: u64 = 64 << 20;
 
-/// Searches, or plans to.
+/// Searches, or prints the plan.
 ///
 /// # Errors
-/// In words, before anything is searched.
+/// A message for the user, before anything is searched.
 pub(super) fn run(
     search: &Search,
     of_units: &Units,
@@ -50,7 +50,7 @@ pub(super) fn run(
         refuse_folder_among_sources(results.folder(), search)?;
         units = units.keep(results);
     }
-    // Without a folder nobody joins the units of shards, so each has to be right by itself.
+    // Without a folder no join follows, so the rows of each unit have to be right on their own.
     let is_printed = of_units.shard.is_some() && of_units.to.is_none();
     let is_whole = is_printed && !units.is_exact_alone();
     let unit_bytes = if is_whole { u64::MAX } else { of_units.unit_bytes };
@@ -71,7 +71,7 @@ pub(super) fn run(
         started: Instant::now(),
         bytes: 0,
     };
-    // A share of the work is done, also where that is none of the units.
+    // A shard's share counts as done even if it holds no units.
     work.out.counts_nothing = of_units.plans || (of_units.shard.is_some() && of_units.to.is_some());
     let ended = match (of_units.plans, of_units.shard, &of_units.to) {
         (true, ..) => work.plan(sources),
@@ -87,7 +87,7 @@ pub(super) fn run(
     Ok(work.close())
 }
 
-/// Refuses a folder for rows that lies in a folder to search: its files would be sources of the next run.
+/// Refuses an output folder inside a searched folder: the next run would search its files.
 fn refuse_folder_among_sources(folder: &Path, search: &Search) -> Result<(), String> {
     let existing = folder.ancestors().find_map(|part| {
         let part = if part.as_os_str().is_empty() { Path::new(".") } else { part };
@@ -109,7 +109,7 @@ fn refuse_folder_among_sources(folder: &Path, search: &Search) -> Result<(), Str
     }
 }
 
-/// A search under way.
+/// A running search.
 struct Work<'w> {
     search: &'w Search,
     of_units: &'w Units,
@@ -120,19 +120,19 @@ struct Work<'w> {
     unit_bytes: u64,
     /// The number of the next unit, over all sources.
     number: u64,
-    /// Units that were run now, and all that are this process's.
+    /// Units run by this process, and all units of its share.
     ran: u64,
     mine: u64,
     planned: Planned,
     outcome: Option<Outcome>,
     out: Out<'w>,
     started: Instant,
-    /// Bytes that were searched.
+    /// Bytes searched.
     bytes: u64,
 }
 
 impl<'w> Work<'w> {
-    /// Does `act` for each source that can be opened.
+    /// Calls `act` for each source that can be opened.
     fn each(
         &mut self,
         sources: &Sources,
@@ -189,7 +189,7 @@ impl<'w> Work<'w> {
         Ok(())
     }
 
-    /// Runs the units of a source that are this process's, and keeps their rows.
+    /// Runs the units of a source in this process's share, and stores their rows.
     fn store(&mut self, source: &mut SourceUnits) -> Result<(), Error> {
         let name = source.name().to_string();
         for number in self.own(source) {
@@ -207,7 +207,8 @@ impl<'w> Work<'w> {
                     }
                     self.tell_unreadable(&name, &unreadable);
                 }
-                // A match of the unit alone. The join knows whether it is one of the source.
+                // The match is too long for the unit alone. The join decides whether it is in the
+                // source.
                 Err(Error::Search(error @ quarrier::Error::TooLong { .. })) => complain(&format!(
                     "bytes {}..{} are left to the join, because {error}",
                     unit.range.start, unit.range.end
@@ -218,7 +219,7 @@ impl<'w> Work<'w> {
         Ok(())
     }
 
-    /// Prints the rows of the units of a source that are this process's.
+    /// Prints the rows of the units of a source in this process's share.
     fn print(&mut self, source: &mut SourceUnits) -> Result<(), Error> {
         let name = source.name().to_string();
         for number in self.own(source) {
@@ -234,7 +235,7 @@ impl<'w> Work<'w> {
         Ok(())
     }
 
-    /// The units of a source that are this process's.
+    /// The units of a source in this process's share.
     fn own(&mut self, source: &SourceUnits) -> impl Iterator<Item = u64> + use<> {
         let (first, shard) = (self.number, self.of_units.shard);
         self.number += source.len();
@@ -242,7 +243,7 @@ impl<'w> Work<'w> {
         (0..source.len()).filter(is_own)
     }
 
-    /// Prints how many units and bytes there are, and the time that those take that are not done.
+    /// Prints the number of units and bytes, and the time that the remaining ones take.
     fn plan(&mut self, sources: &Sources) -> io::Result<()> {
         self.each(sources, Work::count)?;
         let planned = self.planned;
@@ -276,7 +277,7 @@ impl<'w> Work<'w> {
         Ok(())
     }
 
-    /// The rate at which the beginning of the first source is searched that has bytes and costs no requests.
+    /// Measures the search rate on the beginning of the first source that has bytes and costs no requests.
     fn measure(&self, sources: &Sources) -> Option<f64> {
         for named in sources.iter() {
             let whole = SourceUnits::open(named, self.opener, &(0..SAMPLE_BYTES), u64::MAX);
@@ -302,7 +303,7 @@ impl<'w> Work<'w> {
         }
     }
 
-    /// Statistics and a word about the units; then the outcome.
+    /// Writes statistics and a line about the units; returns the outcome.
     fn close(mut self) -> Outcome {
         if let Some(path) = &self.search.stats
             && let Err(message) = summary::write_stats(&self.stats(), path)
@@ -372,7 +373,7 @@ impl Planned {
     }
 }
 
-/// Where rows go: to standard output, or only their numbers.
+/// The destination of rows: standard output, or a count.
 struct Out<'o> {
     format: Format,
     counts: Option<Counts>,
@@ -380,7 +381,7 @@ struct Out<'o> {
     rows: Option<Box<dyn Rows>>,
     text: String,
     found: u64,
-    /// Whether there is nothing to find: success is that the work is done.
+    /// Whether the run reports no findings, so that finished work is success.
     counts_nothing: bool,
 }
 
@@ -391,7 +392,7 @@ impl<'o> Out<'o> {
         Out { format, counts, patterns, rows: None, text, found: 0, counts_nothing: false }
     }
 
-    /// Begins to write. Not even a header is written before there is something to search.
+    /// Begins to write. Writes nothing, not even a header, before there is something to search.
     fn open(&mut self) -> io::Result<()> {
         if self.rows.is_none() {
             let (layout, columns) = match self.counts {
@@ -425,7 +426,7 @@ impl<'o> Out<'o> {
         rows.row(&values, Excerpt { found: row.found, ..Excerpt::default() })
     }
 
-    /// Writes the counts, if they were asked for, and ends the rows.
+    /// Writes the counts, if requested, and ends the rows.
     fn finish(&mut self) -> io::Result<()> {
         let Some(rows) = &mut self.rows else { return Ok(()) };
         for (pattern, &count) in

@@ -1,33 +1,33 @@
-//! The agents of a run as lanes: in the order a person expects, and not too many of them.
+//! The agents of a run as lanes, in natural order and limited in number.
 
 use quarrier_core::pipeline::{Span, Stage, Timeline};
 use quarrier_report::Colour;
 
 use super::SourceRun;
 
-/// Lanes drawn on the page; where sources have more agents, neighbours share a lane.
+/// Maximum number of lanes on the page; beyond it, neighbouring agents share a lane.
 const LANES_PAGE_MAX: usize = 512;
-/// Lanes of one source at least and at most.
+/// Minimum and maximum number of lanes of one source.
 const LANES: (usize, usize) = (8, 64);
-/// Spans on the page that are drawn one by one.
+/// Maximum number of spans that are drawn individually.
 const RECTANGLES_MAX: usize = 1500;
-/// Bins of all lanes of the page together, where spans are too many to draw.
+/// Maximum number of bins over all lanes of the page, if spans are too many to draw.
 const CELLS_MAX: usize = 6000;
-/// Bins of one lane at least and at most.
+/// Minimum and maximum number of bins of one lane.
 const BINS: (usize, usize) = (24, 400);
-/// Bins of charts over the whole page, and of one chart at least and at most: each has its title.
+/// Bins of charts over the whole page, and the minimum and maximum of one chart: each bin has a title.
 const CHART_BINS: usize = 1800;
 const CHART_BINS_EACH: (usize, usize) = (60, 200);
 
-/// How finely lanes may be drawn, so that the page stays small whatever the run was.
+/// How finely to draw lanes, so that the page stays small for any run.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Budget {
     lanes_max: usize,
-    /// Bins a lane has where its spans are not drawn one by one.
+    /// Bins of a lane whose spans are not drawn individually.
     pub(super) lane_bins: usize,
     /// Bins of every other chart.
     pub(super) load_bins: usize,
-    /// Whether spans are few enough to be drawn one by one.
+    /// Whether spans are drawn individually.
     pub(super) is_exact: bool,
 }
 
@@ -47,7 +47,7 @@ impl Budget {
     }
 }
 
-/// The stages of a run, in the order of flow: those of devices only where one took part.
+/// The stages of a run, in the order of flow; those of devices only if one took part.
 pub(super) fn stages(timeline: &Timeline) -> &'static [Stage] {
     if timeline.has_device() { &Stage::WITH_DEVICE } else { &Stage::ALL }
 }
@@ -64,24 +64,24 @@ pub(super) fn colour(stage: Stage) -> Colour {
     }
 }
 
-/// One agent, or a few of a kind.
+/// One agent, or a few of one type.
 pub(super) struct Lane<'a> {
     pub(super) name: String,
     pub(super) agents: Vec<&'a [Span]>,
 }
 
 impl Lane<'_> {
-    /// Time in `stage`, all agents of the lane together, in seconds.
+    /// Time that all agents of the lane spent in `stage`, in seconds.
     pub(super) fn busy_seconds(&self, stage: Stage) -> f64 {
         self.spans(stage).map(|span| span.busy.as_secs_f64()).sum()
     }
 
-    /// Bytes read here.
+    /// Bytes that the lane read.
     pub(super) fn bytes_read(&self) -> u64 {
         self.spans(Stage::Read).map(|span| span.bytes).sum()
     }
 
-    /// Bytes worked on here, by this thread or the device that it waits for.
+    /// Bytes that the lane processed, on this thread or on its device.
     pub(super) fn bytes_worked(&self) -> u64 {
         let spans = self.agents.iter().copied().flatten();
         spans.filter(|span| span.stage.is_work()).map(|span| span.bytes).sum()

@@ -1,4 +1,4 @@
-//! The places of findings in the source, and its unreadable ranges.
+//! The positions of findings in the source, and its unreadable ranges.
 
 use std::ops::Range;
 
@@ -10,16 +10,16 @@ use quarrier_report::page::{Key, details, legend, note};
 
 use super::SourceRun;
 
-/// Bars drawn; where more slices were counted, neighbours become one.
+/// Maximum number of bars; if more slices were counted, neighbours are merged.
 const BARS_MAX: usize = 256;
 /// Height of the drawing in pixels.
 const HEIGHT_PX: u32 = 130;
-/// Red marks drawn at most.
+/// Maximum number of red marks.
 const MARKS_MAX: u64 = 400;
-/// The number of unreadable ranges that are listed.
+/// Maximum number of unreadable ranges in the list.
 const RANGES_TOLD_MAX: usize = 50;
 
-/// Findings over the length of the source, in at most `bars_max` bars.
+/// Draws findings over the length of the source, in at most `bars_max` bars.
 pub(super) fn section(source: &SourceRun<'_>, bars_max: usize) -> Markup {
     html! {
         h3 { "Where the findings lie" }
@@ -67,14 +67,14 @@ fn keys(source: &SourceRun<'_>, bars: &Bars) -> Markup {
     legend(&keys)
 }
 
-/// Findings counted for drawing.
+/// Findings, counted for drawing.
 struct Bars {
     counts: Vec<u64>,
-    /// Slices that were counted in all, and how many make a bar.
+    /// The number of slices that were counted, and how many make a bar.
     slices: usize,
     slices_a_bar: usize,
     most: u64,
-    /// Whether few bars are so high that the others would not be seen.
+    /// Whether a few bars are so high that the others would be invisible.
     is_logarithmic: bool,
 }
 
@@ -99,7 +99,7 @@ impl Bars {
     }
 }
 
-/// `ranges`, in order, with those joined that are less than `gap_bytes` apart.
+/// Joins `ranges`, which must be in order, across gaps shorter than `gap_bytes`.
 fn joined(ranges: &[Range<u64>], gap_bytes: u64) -> Vec<Range<u64>> {
     let mut out: Vec<Range<u64>> = Vec::new();
     for range in ranges {

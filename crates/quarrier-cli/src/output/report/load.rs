@@ -1,4 +1,4 @@
-//! The load of every stage, and what each thread did, over the time of the run.
+//! The load of every stage, and the activity of each thread, over the time of the run.
 
 use maud::{Markup, Render, html};
 use quarrier_core::pipeline::{Span, Stage};
@@ -12,7 +12,7 @@ use super::{SourceRun, series};
 /// Height of a stage's chart in pixels.
 const HEIGHT_PX: u32 = 56;
 
-/// The charts of all stages and the lanes of all threads on one axis of time.
+/// The charts of all stages and the lanes of all threads on one time axis.
 pub(super) fn section(source: &SourceRun<'_>, budget: Budget) -> Markup {
     let time = source.seconds();
     let lanes = lanes(source.timeline, budget);
@@ -63,7 +63,7 @@ fn stage_chart(source: &SourceRun<'_>, stage: Stage, x: &Axis, budget: Budget) -
     html! { (legend(&[key, (None, words)])) (chart) }
 }
 
-/// The share of each bin of time that these agents were busy in `stage`, on average.
+/// The average share of each time bin that these agents were busy in `stage`.
 fn busy(agents: &[&[Span]], stage: Stage, x: &Axis, bins: usize) -> Vec<f64> {
     let mut load = vec![0.0; bins];
     for spans in agents {
@@ -73,7 +73,7 @@ fn busy(agents: &[&[Span]], stage: Stage, x: &Axis, bins: usize) -> Vec<f64> {
     load
 }
 
-/// The work of a thread, or of a few: span by span, or binned if these are too many.
+/// The work of a thread, or of a few: span by span, or binned if there are too many spans.
 fn lane_chart(lane: &Lane<'_>, lanes: usize, x: &Axis, stages: &[Stage], budget: Budget) -> Markup {
     let height_px = match lanes {
         0..=8 => 22,
@@ -89,7 +89,7 @@ fn lane_chart(lane: &Lane<'_>, lanes: usize, x: &Axis, stages: &[Stage], budget:
     chart.render()
 }
 
-/// Each span as a rectangle, fainter where the agent was not busy all the time.
+/// Each span as a rectangle, fainter if the agent was idle for part of it.
 fn exact(chart: &mut Chart<'_>, spans: &[Span]) {
     for span in spans {
         let (start, end) = (span.start.as_secs_f64(), span.end.as_secs_f64());
@@ -112,7 +112,7 @@ fn overlap(spans: &[Span]) -> bool {
     sorted.windows(2).any(|pair| pair[1].start < pair[0].end)
 }
 
-/// The share of each stage in each bin of time, stacked; the tooltip has the shares of the whole run.
+/// The share of each stage in each time bin, stacked; the tooltip has the shares of the whole run.
 fn binned(chart: &mut Chart<'_>, lane: &Lane<'_>, x: &Axis, stages: &[Stage], bins: usize) {
     let mut sum = vec![0.0; bins];
     let mut areas = Vec::new();
@@ -124,7 +124,7 @@ fn binned(chart: &mut Chart<'_>, lane: &Lane<'_>, x: &Axis, stages: &[Stage], bi
         let mean = share.iter().sum::<f64>() / bins as f64;
         told.push(format!("{} {}", stage.name(), percent(mean)));
     }
-    // The total is drawn below, so that no gap shows between one stage and the next.
+    // Draw the total below the stages, so that no gap shows between them.
     for (stage, sum) in areas.iter().rev() {
         chart.stack(colour(*stage), sum, bins as f64);
     }

@@ -10,7 +10,7 @@
 //! CarvedReport ── carved  what was carved: map, types, pictures, files
 //! ```
 //!
-//! Its elements, charts among them, are those of [`quarrier_report`], which makes all text harmless.
+//! All elements, including charts, come from [`quarrier_report`], which escapes all text.
 
 mod agents;
 mod carved;
@@ -34,17 +34,17 @@ use quarrier_report::page::{Fold, facts, header, page as whole};
 
 /// Everything the page shows about one run.
 pub(crate) struct Report<'a> {
-    /// The run, such as the command line.
+    /// The title, such as the command line.
     pub title: &'a str,
     /// Label and value of each row: source, bytes, time, rate, engine, workers, …
     pub facts: &'a [(String, String)],
-    /// One for each source, in the order they were worked on.
+    /// One for each source, in the order of the run.
     pub sources: &'a [SourceRun<'a>],
-    /// A pattern's label and its findings; may be very many.
+    /// The label of each pattern and its number of findings; there may be very many.
     pub patterns: &'a [(String, u64)],
 }
 
-/// One source's part of the run.
+/// The run over one source.
 pub(crate) struct SourceRun<'a> {
     pub name: &'a str,
     pub length_bytes: u64,
@@ -58,26 +58,26 @@ pub(crate) struct SourceRun<'a> {
 }
 
 impl SourceRun<'_> {
-    /// Seconds that the time axis covers: the run, or the last span where that ends later.
+    /// Length of the time axis in seconds: the run, or until the end of the last span if that is later.
     fn seconds(&self) -> f64 {
         let agents = self.timeline.agents.iter();
         let last = agents.flat_map(|(_, spans)| spans.iter().map(|span| span.end)).max();
         self.elapsed.max(last.unwrap_or_default()).as_secs_f64()
     }
 
-    /// Bytes that the kernel saw.
+    /// Bytes that the kernel processed.
     fn worked_bytes(&self) -> u64 {
         let spans = self.timeline.agents.iter().flat_map(|(_, spans)| spans);
         spans.filter(|span| span.stage.is_work()).map(|span| span.bytes).sum()
     }
 
-    /// The mean rate, if there is one.
+    /// The mean rate in bytes per second, if there is one.
     fn bytes_per_second(&self) -> Option<f64> {
         let (bytes, seconds) = (self.worked_bytes(), self.elapsed.as_secs_f64());
         (bytes > 0 && seconds > 0.0).then(|| bytes as f64 / seconds)
     }
 
-    /// The ceiling, where it is a number that can be drawn.
+    /// The ceiling in bytes per second, if it is a finite number to draw.
     fn ceiling(&self) -> Option<f64> {
         self.ceiling_bytes_per_second.filter(|ceiling| ceiling.is_finite() && *ceiling > 0.0)
     }
@@ -92,12 +92,12 @@ impl SourceRun<'_> {
     }
 }
 
-/// Sources drawn with all their plots; of more, those that took longest.
+/// Maximum number of sources drawn with all their plots; the slowest ones are chosen.
 const SOURCES_DRAWN_MAX: usize = 24;
-/// Sources that are unfolded when the page opens.
+/// Maximum number of sources unfolded when the page opens.
 const SOURCES_OPEN_MAX: usize = 4;
 
-/// The page, whole.
+/// Renders the whole page.
 pub(crate) fn html(report: &Report<'_>) -> String {
     let drawn = drawn(report.sources);
     let mut parts =

@@ -1,4 +1,4 @@
-//! The list of sources, and the frame of each one's charts.
+//! The list of sources, and the frame around each source's charts.
 
 use maud::{Markup, html};
 use quarrier_report::number::{bytes, count, counted, rate, seconds};
@@ -6,7 +6,7 @@ use quarrier_report::page::{Fold, cells, folded, note, section, table};
 
 use super::SourceRun;
 
-/// Sources listed in the overview.
+/// Maximum number of sources in the overview.
 const OVERVIEW_ROWS_MAX: usize = 200;
 
 /// A table of all sources, with links to those in `drawn`.

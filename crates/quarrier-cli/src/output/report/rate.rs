@@ -1,4 +1,4 @@
-//! Bytes a second over the time of the run, beside the most the machine can do.
+//! Bytes per second over the time of the run, with the ceiling of the machine.
 
 use maud::{Markup, Render, html};
 use quarrier_core::pipeline::Span;
@@ -10,16 +10,15 @@ use quarrier_report::page::{Key, legend, note};
 use super::SourceRun;
 use super::series::Series;
 
-/// Fewest bins; a few chunks fall into each.
+/// Minimum number of bins; each covers a few chunks.
 const BINS_MIN: usize = 16;
 const CHUNKS_PER_BIN: usize = 3;
 /// Height of the drawing in pixels.
 const HEIGHT_PX: u32 = 160;
-/// A ceiling further above the highest rate than this is stated, not drawn: the curve would be a flat
-/// line.
+/// A ceiling higher than this multiple of the peak rate is printed, not drawn: the curve would be flat.
 const CEILING_DRAWN_MAX: f64 = 8.0;
 
-/// The rate at which bytes were worked on, in at most `bins_max` bins.
+/// The rate at which bytes were processed, in at most `bins_max` bins.
 pub(super) fn section(source: &SourceRun<'_>, bins_max: usize) -> Markup {
     html! { h3 { "Rate over time" } (content(source, bins_max)) }
 }
@@ -58,7 +57,7 @@ fn content(source: &SourceRun<'_>, bins_max: usize) -> Markup {
     html! { (keys(source, peak, ceiling, drawn.is_some())) (chart.render()) }
 }
 
-/// A round rate, without zeros at its end.
+/// A rounded rate, without trailing zeros.
 fn short_rate(bytes_per_second: f64) -> String {
     let (factor, prefix) = large_prefix(bytes_per_second);
     format!("{} {prefix}B/s", short(bytes_per_second / factor))

@@ -1,4 +1,4 @@
-//! Spans counted into equal bins of time.
+//! Sums of spans in equal time bins.
 
 use quarrier_core::pipeline::{Span, Stage};
 
@@ -10,12 +10,12 @@ pub(super) struct Series {
 }
 
 impl Series {
-    /// Empty; `end_seconds` must be above 0, and `count` too.
+    /// Creates empty bins; `end_seconds` and `count` must be above 0.
     pub(super) fn new(end_seconds: f64, count: usize) -> Self {
         Series { end_seconds, bins: vec![0.0; count.max(1)] }
     }
 
-    /// Seconds that a bin covers.
+    /// The length of a bin in seconds.
     pub(super) fn bin_seconds(&self) -> f64 {
         self.end_seconds / self.bins.len() as f64
     }
@@ -46,7 +46,7 @@ impl Series {
 
 /// The share of each bin that the agent with these spans was busy in `stage`.
 ///
-/// At most 1: an agent that keeps several reads in flight is no more than fully busy.
+/// At most 1, even for an agent with several reads in flight.
 pub(super) fn busy_share(spans: &[Span], stage: Stage, end_seconds: f64, count: usize) -> Vec<f64> {
     let mut series = Series::new(end_seconds, count);
     for span in spans.iter().filter(|span| span.stage == stage) {

@@ -1,4 +1,4 @@
-//! Numbers in rows: stages, threads, patterns.
+//! Tables of stages, threads and patterns.
 
 use maud::{Markup, html};
 use quarrier_report::Colour;
@@ -9,12 +9,12 @@ use quarrier_report::page::{Key, cells, cut, details, note, section, table};
 use super::SourceRun;
 use super::agents::{Budget, Lane, colour, lanes};
 
-/// Patterns listed.
+/// Maximum number of patterns listed.
 const PATTERNS_MAX: usize = 100;
-/// Characters of a pattern's label that are shown.
+/// Maximum length of a pattern's label, in characters.
 const LABEL_CHARS_MAX: usize = 160;
 
-/// Seconds in the unit of a table, the unit's name and the decimals that it deserves.
+/// The time unit of a table: its length in seconds, name and number of decimals.
 struct Unit {
     seconds: f64,
     name: &'static str,
@@ -22,7 +22,7 @@ struct Unit {
 }
 
 impl Unit {
-    /// Seconds, but for runs so short that nothing would be left of them.
+    /// Seconds, or a smaller unit for short runs.
     fn of(longest_seconds: f64) -> Self {
         match longest_seconds {
             s if s > 0.0 && s < 1e-3 => Unit { seconds: 1e-6, name: "µs", decimals: 1 },

@@ -1,4 +1,4 @@
-//! The page as a whole: whole, harmless and small, whatever the run was.
+//! The page as a whole: complete, escaped and small for any run.
 
 use std::hint::black_box;
 use std::ops::Range;
@@ -18,7 +18,7 @@ mod well_formed;
 
 use well_formed::check_page;
 
-/// Adds up the bytes, which is work enough to be seen.
+/// Adds up the bytes, which takes long enough to be recorded.
 struct Sum;
 
 impl Kernel for Sum {
@@ -59,7 +59,7 @@ fn span(start_ms: u64, end_ms: u64) -> Span {
     Span { stage: Stage::Work, start, end, busy: end - start, bytes: 1000 }
 }
 
-/// Writes the page, checks what every page must keep, and returns it.
+/// Renders the page, checks what holds for every page, and returns it.
 fn check(report: &Report<'_>) -> String {
     let page = html(report);
     assert!(page.starts_with("<!DOCTYPE html>") && page.ends_with("</html>\n"));

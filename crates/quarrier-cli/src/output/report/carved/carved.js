@@ -1,4 +1,4 @@
-// The table of files can be searched.
+// Filters the table of files.
 (() => {
   const find = document.getElementById("find");
   const rows = [...document.querySelectorAll("#files tbody tr")];

@@ -1,4 +1,4 @@
-//! All files in a table, with a box to search in it.
+//! A table of all files, with a search box.
 
 use maud::{Markup, Render, html};
 use quarrier_carve::Status;
@@ -9,7 +9,7 @@ use quarrier_report::page::{Key, cut, note, section, table};
 use super::group::Group;
 use super::linked;
 
-/// Files listed; the others are in the report beside the files.
+/// Maximum number of files in the table; the report beside the files has all.
 const FILES_MAX: u64 = 5000;
 /// The maximum length of a file's reason.
 const REASON_CHARS_MAX: usize = 200;

@@ -1,8 +1,8 @@
-//! Groups of types: nobody can distinguish more colours than these.
+//! Groups of file types: nobody can distinguish more colours than these.
 
 use quarrier_report::Colour;
 
-/// A kind of types.
+/// A group of file types.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Group {
     Pictures,
@@ -27,7 +27,7 @@ impl Group {
         Group::Other,
     ];
 
-    /// The group of a type; `Other` for those of a user's own signatures.
+    /// The group of a type; `Other` for the user's own signatures.
     pub(super) fn of(kind: &str) -> Group {
         match kind {
             "jpg" | "png" | "gif" | "bmp" | "tif" | "webp" | "heic" | "avif" | "ico" | "svg"

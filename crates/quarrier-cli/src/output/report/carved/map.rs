@@ -11,12 +11,12 @@ use quarrier_report::page::{Key, legend, section};
 
 use super::group::Group;
 
-/// Cells of a line, and lines at most.
+/// Cells in a line, and the maximum number of lines.
 const COLUMNS: u64 = 128;
 const LINES_MAX: u64 = 40;
-/// The minimum size of a cell in bytes.
+/// Minimum size of a cell in bytes.
 const CELL_BYTES_MIN: u64 = 512;
-/// Types named in the label of one cell.
+/// Maximum number of types in the label of a cell.
 const LABELLED_MAX: usize = 4;
 
 pub(super) struct Map {
@@ -28,7 +28,7 @@ pub(super) struct Map {
 
 #[derive(Default, Clone)]
 struct Cell {
-    /// Bytes of each group; of broken files apart.
+    /// Bytes of each group; those of broken files are separate.
     valid: [u64; Group::ALL.len()],
     broken: [u64; Group::ALL.len()],
     /// Files by type.
@@ -91,7 +91,7 @@ impl Map {
         legend(&keys)
     }
 
-    /// A rectangle for each run of cells of a line that hold the same, and says so.
+    /// Draws a rectangle for each run of cells of a line with the same content, and labels it.
     fn grid(&self, unreadable: &[Range<u64>]) -> Markup {
         let lines = (self.cells.len() as u64).div_ceil(COLUMNS);
         let view = format!("0 0 {} {}", COLUMNS * 10, lines * 10);
@@ -123,7 +123,7 @@ impl Map {
         }
     }
 
-    /// The cells that hold something unreadable.
+    /// The cells that contain unreadable ranges.
     fn lost(&self, unreadable: &[Range<u64>]) -> String {
         let of = |offset: u64| offset.clamp(self.range.start, self.range.end) - self.range.start;
         let cells = unreadable.iter().flat_map(|range| {
@@ -143,7 +143,7 @@ impl Cell {
         }
     }
 
-    /// The class of the group that has most of the cell; pale where nothing valid is there.
+    /// The class of the largest group in the cell; pale if the cell has no valid file.
     fn class(&self) -> String {
         let most = |sums: &[u64; Group::ALL.len()]| {
             let largest = Group::ALL
@@ -158,7 +158,7 @@ impl Cell {
         }
     }
 
-    /// Its contents, in words.
+    /// The cell's content in words.
     fn label(&self) -> String {
         if self.kinds.is_empty() {
             return "nothing found".to_string();

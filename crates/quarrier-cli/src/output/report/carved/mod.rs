@@ -1,4 +1,4 @@
-//! The page of a carving: a map of the files, the number of each type, pictures, all files.
+//! The page of a carving run: a map of the files, the number of each type, pictures, all files.
 
 mod files;
 mod group;
@@ -13,29 +13,29 @@ use maud::{Markup, html};
 use quarrier_carve::folder::Row;
 use quarrier_report::page::{Script, facts, header, page};
 
-/// Searches the table of files.
+/// Filters the table of files.
 const SCRIPT: Script = Script {
     text: include_str!("carved.js"),
     sha256: "BMxoK2SGnDkR+WZO9tgbMW2SzRkedsRKn+ghME5NISI=",
 };
 
-/// The contents of the page beside the files.
+/// The content of the page, besides the files.
 pub(crate) struct CarvedReport<'r> {
-    /// The run, such as the command line.
+    /// The title, such as the command line.
     pub title: &'r str,
-    /// Label and value of each.
+    /// Labels and values.
     pub facts: &'r [(String, String)],
     /// The part of the source that was carved, in bytes.
     pub range: Range<u64>,
     /// Ranges that could not be read, in order.
     pub unreadable: &'r [Range<u64>],
-    /// Where the files were written; none in a dry run.
+    /// Where the files were written; `None` in a dry run.
     pub folder: Option<&'r Path>,
-    /// How the page links to that folder, where it can.
+    /// The link from the page to that folder, if there is one.
     pub link: Option<&'r str>,
 }
 
-/// The page, whole, with `rows` in the order of the source.
+/// Renders the whole page; `rows` must be in the order of the source.
 pub(crate) fn html(report: &CarvedReport<'_>, rows: impl Iterator<Item = Row>) -> String {
     let mut map = map::Map::new(report.range.clone());
     let mut types = types::Types::default();
@@ -58,7 +58,7 @@ pub(crate) fn html(report: &CarvedReport<'_>, rows: impl Iterator<Item = Row>) -
     page(report.title, &[SCRIPT], &parts)
 }
 
-/// A link to a file in the folder; without a folder its name alone.
+/// A link to a file in the folder; only its name if there is no folder.
 fn linked(link: Option<&str>, path: &str, shown: &str) -> Markup {
     html! {
         @if let Some(link) = link {
@@ -69,7 +69,7 @@ fn linked(link: Option<&str>, path: &str, shown: &str) -> Markup {
     }
 }
 
-/// A path as part of a URL.
+/// Encodes a path as part of a URL.
 fn percent_encoded(path: &str) -> String {
     let mut out = String::with_capacity(path.len());
     for byte in path.bytes() {

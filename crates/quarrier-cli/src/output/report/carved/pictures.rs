@@ -1,4 +1,4 @@
-//! The pictures, small ones inside the page.
+//! The pictures: small ones are embedded in the page.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use quarrier_report::page::{note, picture, section};
 
 use super::linked;
 
-/// Pictures on the page, bytes of one, and bytes of all, at most.
+/// Maximum number of pictures on the page, bytes of one, and bytes of all.
 const PICTURES_MAX: usize = 400;
 const PICTURE_BYTES_MAX: u64 = 256 << 10;
 const BYTES_MAX: u64 = 8 << 20;
@@ -67,7 +67,7 @@ impl<'r> Pictures<'r> {
     }
 }
 
-/// Types that browsers show, and that cannot contain scripts.
+/// The media type, if browsers show it and it cannot contain scripts.
 fn media_of(kind: &str) -> Option<&'static str> {
     match kind {
         "jpg" => Some("jpeg"),

@@ -1,4 +1,4 @@
-//! How many files of each type there are, and how whole they are.
+//! The number of files of each type, by status.
 
 use std::collections::BTreeMap;
 
