@@ -12,7 +12,7 @@ use crate::carve::skimmed_to_json;
 /// Statistics as one JSON object. The field names are stable, since scripts depend on them.
 #[derive(Debug, Default)]
 pub struct Stats {
-    /// The verb.
+    /// The command.
     pub command: &'static str,
     /// Bytes of the source that were processed, holes included.
     pub bytes: u64,
@@ -28,15 +28,15 @@ pub struct Stats {
     pub patterns: usize,
     /// Time to read and compile the patterns, and to sample the source.
     pub compile_seconds: f64,
-    /// Threads that work.
+    /// The number of worker threads.
     pub workers: usize,
-    /// Threads that only read.
+    /// The number of threads that only read.
     pub readers: usize,
     /// Number of buffers or windows that exist at once.
     pub buffers: usize,
     /// Size of a buffer in bytes.
     pub buffer_bytes: usize,
-    /// How bytes reached memory.
+    /// How bytes reached memory, such as `window` or `read`.
     pub access: &'static str,
     /// The engine that did the work.
     pub engine: String,
@@ -67,11 +67,11 @@ pub struct Files {
     pub valid: u64,
     /// Files that are broken or truncated.
     pub partial: u64,
-    /// Files of which only the beginning was found.
+    /// Files of which only the header was found.
     pub header: u64,
     /// The valid files whose fragments were found and joined.
     pub mended: u64,
-    /// Their bytes.
+    /// Total size of all files.
     pub bytes: u64,
     /// Ranges of the source that were examined less closely.
     pub skimmed: Vec<SkimmedRange>,
@@ -105,7 +105,7 @@ impl RemoteCost {
 pub struct Stages {
     /// Reading bytes.
     pub read: StageSeconds,
-    /// Working on them.
+    /// Processing them.
     pub work: StageSeconds,
     /// Passing results on.
     pub sink: StageSeconds,
@@ -116,9 +116,9 @@ pub struct Stages {
 /// The time of a stage, summed over its agents.
 #[derive(Debug, Default)]
 pub struct StageSeconds {
-    /// Time at work.
+    /// Time spent working, in seconds.
     pub busy_seconds: f64,
-    /// Time waiting for other stages.
+    /// Time spent waiting for other stages, in seconds.
     pub waiting_seconds: f64,
 }
 
@@ -127,9 +127,9 @@ pub struct StageSeconds {
 pub struct CeilingShare {
     /// The name of the ceiling: `memory read`, `disk read`, `gpu copy`.
     pub of: &'static str,
-    /// The ceiling itself.
+    /// The ceiling in bytes per second.
     pub bytes_per_second: f64,
-    /// The share that was reached; 1 is all of it.
+    /// The share that was reached; 1 means the whole ceiling.
     pub share: f64,
 }
 
@@ -141,7 +141,7 @@ impl CeilingShare {
     }
 }
 
-/// A shorter run consists mostly of its start, so its share of a ceiling says nothing.
+/// The start dominates a shorter run, so its share of a ceiling means nothing.
 const SHARE_SECONDS_MIN: f64 = 0.1;
 
 impl Stats {

@@ -3,12 +3,12 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-/// Proxies, credentials and the cache folder, read once and handed in: nothing else in the library
-/// looks at the environment.
+/// Proxies, credentials and the cache folder, read once and passed in: nothing else in the library
+/// reads the environment.
 ///
-/// Variables that concern remote sources (`AWS_…`, proxies) are read with care: `HTTP_PROXY` in
-/// capitals is ignored, since a web server sets it from a header of its clients. `QUARRIER_CACHE` names the
-/// folder in which fetched bytes are kept; `QUARRIER_OFFLINE`, unless it is empty or 0, forbids requests.
+/// `HTTP_PROXY` in capitals is ignored, since a web server sets it from a header of its clients.
+/// `QUARRIER_CACHE` names the folder for fetched bytes; `QUARRIER_OFFLINE`, unless it is empty or 0,
+/// forbids requests.
 #[derive(Clone, Default, PartialEq, Eq)]
 #[must_use]
 pub struct Environment {
@@ -19,7 +19,7 @@ pub struct Environment {
 }
 
 impl Environment {
-    /// That of this process.
+    /// Reads the environment of this process.
     pub fn of_process() -> Self {
         // The base directory specification ignores a relative path.
         let absolute = |value: OsString| Some(PathBuf::from(value)).filter(|p| p.is_absolute());
@@ -37,13 +37,13 @@ impl Environment {
         }
     }
 
-    /// The folder in which quarrier keeps what can be made again, whether it exists or not. None
-    /// where the environment names no cache folder and no home.
+    /// The folder for data that quarrier can rebuild; it may not exist. `None` if the environment names
+    /// neither a cache folder nor a home folder.
     pub fn cache_folder(&self) -> Option<&PathBuf> {
         self.cache_folder.as_ref()
     }
 
-    /// The folder for bytes of remote sources where `QUARRIER_CACHE` names none.
+    /// The folder for bytes of remote sources if `QUARRIER_CACHE` names none.
     pub fn default_remote_cache(&self) -> Option<PathBuf> {
         self.cache_folder.as_ref().map(|folder| folder.join("remote"))
     }
@@ -65,7 +65,7 @@ impl Environment {
 }
 
 impl std::fmt::Debug for Environment {
-    /// Names without values: some of them are secret.
+    /// Prints names without values: some values are secret.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let names: Vec<&str> = self.remote.iter().map(|(name, _)| name.as_str()).collect();
         f.debug_struct("Environment")

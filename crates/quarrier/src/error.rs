@@ -1,4 +1,4 @@
-//! The one error type of the facade: what went wrong, where, and what to try.
+//! The one error type of the facade: the problem, where it is, and what to try.
 
 use std::path::PathBuf;
 use std::{fmt, io};
@@ -6,22 +6,22 @@ use std::{fmt, io};
 use quarrier_carve::folder::REPORT;
 use quarrier_messages::format::fix::DictionaryError;
 
-/// Why a request could not be carried out.
+/// Why a request failed.
 ///
 /// Each variant displays as one line that names the source, the place and what to try.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Error {
-    /// A name stands for no file.
+    /// No file has this name.
     NotFound {
-        /// The name as it was given.
+        /// The name as given.
         name: String,
     },
     /// The named source cannot be opened, or not in the requested way.
     Unsupported {
         /// The name, without passwords and signatures.
         name: String,
-        /// Why, and what to try.
+        /// The reason, and what to try.
         reason: String,
     },
     /// A range begins past the end of its source.
@@ -30,7 +30,7 @@ pub enum Error {
         name: String,
         /// The first byte of the range.
         start: u64,
-        /// The bytes that the source has.
+        /// The length of the source in bytes.
         length: u64,
     },
     /// The request contradicts itself, or names a file that cannot be used.
@@ -45,10 +45,10 @@ pub enum Error {
     TooLong {
         /// The source.
         name: String,
-        /// Which pattern, and where.
+        /// The pattern and the offset.
         error: quarrier_search::Error,
     },
-    /// Rules are wrong.
+    /// A rule is invalid.
     Rules(quarrier_rules::Error),
     /// A file system or a partition table cannot be read.
     Files(quarrier_files::Error),
@@ -56,51 +56,51 @@ pub enum Error {
     Carve(quarrier_carve::Error),
     /// Messages cannot be loaded.
     Messages(quarrier_messages::Error),
-    /// A data dictionary of FIX cannot be used.
+    /// A FIX data dictionary cannot be used.
     Dictionary {
         /// Its path.
         path: PathBuf,
         /// Why it is invalid.
         error: DictionaryError,
     },
-    /// A condition is wrong.
+    /// A condition is invalid.
     Condition {
-        /// Where it stands: `condition`, or a file and the line in it.
+        /// The location of the condition: `condition`, or a file and a line.
         place: String,
         /// Why it is invalid.
         error: quarrier_filter::Error,
     },
     /// No message has a requested column.
     NoColumn {
-        /// As it was asked for.
+        /// The column's name as requested.
         name: String,
-        /// Where, and what to try.
+        /// The place, and what to try.
         reason: String,
     },
-    /// A condition has no value for a message.
+    /// A condition has no value for a message, as for a division by zero.
     NoValue {
         /// The source.
         name: String,
-        /// The message's line, from 1.
+        /// The line of the message, from 1.
         line: u64,
-        /// Where the message starts.
+        /// The offset of the message.
         offset: u64,
-        /// Which of several conditions, from 0.
+        /// The index of the condition, from 0, if there are several.
         condition: Option<usize>,
-        /// Why.
+        /// The reason.
         fault: quarrier_filter::Fault,
     },
-    /// A column has values of several kinds, and its source cannot be read again from the start, as it
-    /// must be where that shows late.
+    /// A column has values of several types, and the source cannot be read again from its start, which
+    /// a late change of type requires.
     Kinds {
         /// The source.
         name: String,
-        /// Where, why, and what to try.
+        /// Place and reason, and what to try.
         reason: String,
     },
-    /// Messages that were left out cannot be listed.
+    /// The list of rejected messages cannot be written.
     Rejects {
-        /// The file for them.
+        /// The file of the list.
         path: PathBuf,
         /// The system's error.
         error: io::Error,
@@ -116,22 +116,22 @@ pub enum Error {
     },
     /// The receiver of rows refused more.
     Output(io::Error),
-    /// A folder cannot be written to.
+    /// A folder cannot be written.
     Folder {
         /// The folder.
         folder: PathBuf,
         /// The system's error.
         error: io::Error,
     },
-    /// Carved files cannot be written any more; those of before are whole.
+    /// Carved files can no longer be written; earlier ones are complete.
     Write {
         /// The folder.
         folder: PathBuf,
-        /// How many files there are.
+        /// The number of complete files.
         files: u64,
         /// The system's error.
         error: io::Error,
-        /// The system's error when it completed the folder's report, if that failed too.
+        /// The error that prevented the completion of the folder's report, if that failed too.
         report: Option<io::Error>,
     },
 }

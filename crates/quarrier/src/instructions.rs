@@ -15,7 +15,7 @@ use quarrier_core::source::{Polled, open_in_order};
 use crate::source::standard_input;
 use crate::{Error, Result};
 
-/// The most bytes of a file of patterns, conditions, signatures or statements.
+/// Maximum size of a file of patterns, conditions, signatures or statements, in bytes.
 pub const INSTRUCTION_BYTES_MAX: u64 = 64 << 20;
 
 /// Reads a file of `what` ("patterns"), at most [`INSTRUCTION_BYTES_MAX`] bytes; `-` is standard input.
@@ -27,14 +27,14 @@ pub fn read_instructions(path: &Path, what: &str, stop: &AtomicBool) -> Result<V
     read_bounded(path, what, INSTRUCTION_BYTES_MAX, stop)
 }
 
-/// The most bytes of a file of names.
+/// Maximum size of a file of names, in bytes.
 pub const NAMES_BYTES_MAX: u64 = 1 << 30;
 
 /// The names of sources in a file of at most [`NAMES_BYTES_MAX`] bytes, one a line, or with a byte 0 after
 /// each (`find -print0`); `-` is standard input. Names are bytes, and need not be UTF-8.
 ///
 /// # Errors
-/// As [`read_instructions`].
+/// Those of [`read_instructions`].
 pub fn read_names(path: &Path, stop: &AtomicBool) -> Result<Vec<OsString>> {
     Ok(names_of(&read_bounded(path, "names", NAMES_BYTES_MAX, stop)?))
 }
@@ -45,10 +45,10 @@ fn names_of(list: &[u8]) -> Vec<OsString> {
     names.map(|name| OsString::from_vec(name.to_vec())).collect()
 }
 
-/// As [`read_instructions`], with another bound.
+/// Like [`read_instructions`], with a maximum size of `most` bytes.
 ///
 /// # Errors
-/// As [`read_instructions`].
+/// Those of [`read_instructions`].
 pub fn read_bounded(path: &Path, what: &str, most: u64, stop: &AtomicBool) -> Result<Vec<u8>> {
     let name = path.display().to_string();
     let cannot = |error: io::Error| {
@@ -59,7 +59,7 @@ pub fn read_bounded(path: &Path, what: &str, most: u64, stop: &AtomicBool) -> Re
         false => Box::new(Polled::new(open_file(path).map_err(cannot)?)),
     };
     let mut bytes = Vec::new();
-    // Read one byte more, to notice a file that is too long.
+    // Read one more byte, to detect a file that is too long.
     let mut bounded = reader.by_ref().take(most + 1);
     loop {
         match bounded.read_to_end(&mut bytes) {

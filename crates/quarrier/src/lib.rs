@@ -12,21 +12,20 @@
 //!                                               Account: load of stages, share of the ceiling
 //! ```
 //!
-//! Every door calls this crate: the command line, SQL, Python. A door parses its input, makes a
-//! request, and shows the result; this crate defines what a request means. The engines
-//! below can be used without it: [`quarrier_search`], [`quarrier_carve`] and [`quarrier_messages`]
-//! work on any bytes.
+//! The command line, SQL and Python all call this crate. They parse their input, make a request, and
+//! show the result; this crate defines the meaning of a request. The engines below can be used without
+//! it: [`quarrier_search`], [`quarrier_carve`] and [`quarrier_messages`] work on any bytes.
 //!
 //! | request | gives |
 //! |---|---|
 //! | [`Search`] | every occurrence of patterns |
 //! | [`RuleSearch`](rules::RuleSearch) | the scopes in which YARA rules hold |
-//! | [`Carve`] | files that lie in an image, deleted ones too |
+//! | [`Carve`] | files in an image, deleted ones too |
 //! | [`Files`] | the entries of the file systems in an image: names, times, extents, bytes |
-//! | [`Filter`] | messages for which a condition is true, without loading anything first |
-//! | [`Tables`] | messages as columns in memory, for any number of questions |
+//! | [`Filter`] | messages for which a condition is true, without loading the sources first |
+//! | [`Tables`] | messages as columns in memory, for any number of queries |
 //! | [`KeptLoad`] | messages in the durable log of a data folder, as tables of a [`DataFolder`] |
-//! | [`Gauge`] | the machine's ceilings, and the profile by which the others plan |
+//! | [`Gauge`] | the machine's ceilings, and the profile that the others use for planning |
 //!
 //! ```
 //! use std::ops::ControlFlow;

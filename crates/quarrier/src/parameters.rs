@@ -1,37 +1,37 @@
-//! Parameters of a statement: values in the places of `?`, or of `$1`, `$2` and so on.
+//! Parameters of a statement: values for the placeholders `?`, or `$1`, `$2` and so on.
 //!
-//! A value becomes a literal that means it and nothing else, so text from anywhere can stand in a
-//! statement without changing what the statement is.
+//! A value becomes a literal, so a string from any origin can be part of a statement without changing
+//! its meaning.
 
 use std::fmt::Write;
 
 use crate::{Error, Result};
 
-/// A value for a place in a statement.
+/// The value of a placeholder.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Parameter {
     /// NULL.
     Null,
     /// TRUE or FALSE.
     Boolean(bool),
-    /// An exact number: digits with a sign before them and a point among them, where it has these.
+    /// An exact number: digits with an optional sign and decimal point.
     Number(String),
     /// A binary float.
     Float(f64),
     /// A string.
     Text(String),
-    /// A date, as `2026-11-26`.
+    /// A date such as `2026-11-26`.
     Date(String),
-    /// A date and a time of day without a zone, as `2026-11-26 07:30:00.25`.
+    /// A date and a time of day without a zone, such as `2026-11-26 07:30:00.25`.
     Timestamp(String),
 }
 
-/// The statement with `values` in its places. Each `?` takes the next value; `$1` is the first value
-/// wherever it stands. Strings, quoted names and comments have no places.
+/// Replaces the placeholders of a statement by `values`. Each `?` takes the next value; every `$1`
+/// takes the first. Strings, quoted names and comments have no placeholders.
 ///
 /// # Errors
-/// Where the values are more or fewer than the places, both kinds of places occur, or a float is
-/// not finite.
+/// [`Error::Request`] if the number of values differs from the number of placeholders, both kinds of
+/// placeholders occur, or a float is not finite.
 pub fn bind(statement: &str, values: &[Parameter]) -> Result<String> {
     let mut bound = String::with_capacity(statement.len());
     let mut rest = statement;
@@ -75,13 +75,14 @@ pub fn bind(statement: &str, values: &[Parameter]) -> Result<String> {
     Ok(bound)
 }
 
-/// Returns the length up to the closing quote; all, if there is none.
+/// Returns the length up to the closing quote; all of `text` if there is none.
 fn quoted(text: &str, quote: char) -> usize {
     // A doubled quote ends one part and begins another.
     text[1..].find(quote).map_or(text.len(), |end| end + 2)
 }
 
-/// Bytes of a comment, in which others may lie; all, where it does not end.
+/// Returns the length of a comment, which may contain nested comments; all of `text` if it does not
+/// end.
 fn comment(text: &str) -> usize {
     let bytes = text.as_bytes();
     let (mut depth, mut at) = (0_usize, 0);
@@ -102,8 +103,8 @@ fn comment(text: &str) -> usize {
     text.len()
 }
 
-/// Writes the value of a place, from 1. Blanks separate it from its neighbours: `-` before
-/// -5 would begin a comment.
+/// Writes the value of a placeholder, numbered from 1. Spaces separate it from its neighbours: `-`
+/// before -5 would begin a comment.
 fn write_literal(bound: &mut String, values: &[Parameter], place: usize) -> Result<()> {
     let value = place.checked_sub(1).and_then(|index| values.get(index));
     let value = value.ok_or_else(|| {

@@ -1,5 +1,5 @@
-//! Completes rows of carved files: which file system entry their bytes belong to, and whether they are
-//! known.
+//! Completes rows of carved files: the file system entry that their bytes belong to, and whether their
+//! hash is known.
 
 use std::io;
 use std::path::PathBuf;
@@ -12,14 +12,14 @@ use super::Carve;
 use super::ground::Ground;
 use crate::{Error, Result};
 
-/// Hands the bytes of a file, piece by piece, to the function that it is given.
+/// Passes the bytes of a file, piece by piece, to the given function.
 pub(super) type Pieces<'p> = dyn FnMut(&mut dyn FnMut(&[u8])) + 'p;
 
-/// The data by which rows are completed.
+/// The data that completes rows.
 pub(super) struct Annotation {
     places: Option<Arc<Places>>,
     known: Option<Arc<Known>>,
-    /// Those that rows have.
+    /// The hashes that rows have.
     hashes: HashKinds,
 }
 
@@ -32,10 +32,10 @@ impl Annotation {
         has_any.then(|| Arc::new(Annotation { places, known, hashes }))
     }
 
-    /// Whether a file of these bytes is known; false without known hashes.
+    /// Whether a file with these bytes is known; false without known hashes.
     ///
     /// # Errors
-    /// As [`Known::has`].
+    /// Those of [`Known::has`].
     pub(super) fn is_known(&self, bytes: &mut Pieces<'_>) -> io::Result<bool> {
         let Some(known) = &self.known else { return Ok(false) };
         let mut hasher = Hasher::new(known.needs());
@@ -85,7 +85,7 @@ fn extent(one: &quarrier_carve::Extent) -> quarrier_files::Extent {
     quarrier_files::Extent { offset: one.offset, length: one.length }
 }
 
-/// A file whose bytes come.
+/// A file whose bytes are being hashed.
 struct OneFile<'a> {
     annotation: &'a Annotation,
     hasher: Option<Hasher>,
@@ -104,11 +104,11 @@ impl Annotating for OneFile<'_> {
     }
 }
 
-/// Reads sets of known files: `hashdeep`, lists of MD5, SHA-1 and SHA-256, and NSRL's databases of
-/// SQLite, which stay open.
+/// Reads sets of known files: `hashdeep`, lists of MD5, SHA-1 and SHA-256, and the SQLite databases of
+/// NSRL, which stay open.
 ///
 /// # Errors
-/// [`Error::Request`] for a file without hashes or a damaged database, [`Error::Source`] where one cannot
+/// [`Error::Request`] for a file without hashes or a damaged database, [`Error::Source`] if a file cannot
 /// be read.
 pub fn read_known(paths: &[PathBuf]) -> Result<Known> {
     let mut known = Known::default();

@@ -1,4 +1,4 @@
-//! The ranges to carve, and what file systems know of them.
+//! The ranges to carve, and the file systems' data about them.
 
 use std::fmt::Write;
 use std::ops::Range;
@@ -14,28 +14,28 @@ use super::Carve;
 use crate::Result;
 use crate::files::{Unallocated, within};
 
-/// The ranges that are carved.
+/// The ranges to carve.
 pub(super) struct Ground {
     pub(super) ranges: Vec<Range<u64>>,
-    /// Those of them in which deleted files continue; None: all.
+    /// The parts of them in which deleted files continue; `None` for all.
     pub(super) clusters: Option<Vec<Range<u64>>>,
     /// Distinguishes these unallocated ranges from others, if only such ranges are carved.
     pub(super) fingerprint: Option<String>,
     pub(super) free: Option<Free>,
-    /// The files of the source, if they are wanted or were read anyway.
+    /// The files of the source, if they are requested or were read anyway.
     pub(super) places: Option<Arc<Places>>,
-    /// Ranges that were skipped and damage, a line each.
+    /// Skipped ranges and damage, a line each.
     pub(super) notices: Vec<String>,
 }
 
-/// Unallocated space, and the file systems that say so.
+/// Unallocated space, and the file systems that define it.
 #[derive(Debug, Clone)]
 pub struct Free {
-    /// Bytes of it.
+    /// Its size in bytes.
     pub bytes: u64,
-    /// How many ranges it has.
+    /// The number of ranges.
     pub ranges: usize,
-    /// `as ext at byte 0 says`, or several of them.
+    /// `as ext at byte 0 says`, or several such file systems.
     pub told_by: String,
 }
 
@@ -82,7 +82,7 @@ impl Ground {
         })
     }
 
-    /// The extents of files in pieces, each in the order of the file.
+    /// The extents of fragmented files, each in the order of the file.
     pub(super) fn in_pieces(&self) -> Vec<Box<[Extent]>> {
         let files = self.places.iter().flat_map(|places| places.in_pieces());
         let extent =

@@ -19,16 +19,16 @@ pub(super) struct Keeper<'k> {
     pub(super) statuses: Option<&'k [Status]>,
     pub(super) watch: &'k dyn Watch,
     pub(super) kept: Mutex<RunOutcome>,
-    /// Knows which files to leave out.
+    /// Decides which files to leave out.
     pub(super) skipping: Option<&'k Annotation>,
-    /// The subfolder that holds the files, where rows have paths from the folder above it on.
+    /// The subfolder of the files, if paths in rows start at the folder above it.
     pub(super) part: Option<&'k str>,
 }
 
 /// The outcome of a run so far.
 #[derive(Default)]
 pub(super) struct RunOutcome {
-    /// Files since the last report to the watcher.
+    /// Files found since the last report to the watcher.
     pending: Vec<Row>,
     /// The number of files.
     pub(super) files: u64,
@@ -51,7 +51,7 @@ impl Keeper<'_> {
         lock(&self.kept)
     }
 
-    /// Whether a file is known, and known ones are not wanted.
+    /// Whether a file is known, and known files are to be skipped.
     fn is_known(&self, carved: &Carved, view: &mut View<'_>) -> io::Result<bool> {
         let Some(annotation) = self.skipping else { return Ok(false) };
         let mut bytes = |take: &mut dyn FnMut(&[u8])| {
@@ -66,7 +66,7 @@ impl Keeper<'_> {
     }
 }
 
-/// By offset; an archive comes before its members.
+/// Orders rows by offset; an archive comes before its members.
 pub(super) fn in_order(a: &Row, b: &Row) -> std::cmp::Ordering {
     let key = |row: &Row| (row.offset, row.number());
     key(a).cmp(&key(b)).then_with(|| a.kind.cmp(&b.kind))

@@ -1,4 +1,4 @@
-//! Carve: files recovered from raw bytes, into a folder or as rows only.
+//! Carve: recovers files from raw bytes, into a folder or as rows only.
 //!
 //! ```text
 //!  Carve ──start(place)──→ Carving ──run(watch)──→ Carved: the summary, skipped ranges
@@ -57,7 +57,7 @@ use crate::case::Notes;
 #[must_use]
 pub struct Carve {
     folder: Option<PathBuf>,
-    /// Where the folder lies in that of several sources.
+    /// The subfolder in the folder of several sources.
     part: Option<String>,
     resume: bool,
     types: Option<Vec<String>>,
@@ -85,11 +85,11 @@ pub trait Watch: Sync {
     /// `done_until` is done. A call without files reports progress only.
     ///
     /// # Errors
-    /// Ends the run, which gives [`Error::Write`](crate::Error::Write).
+    /// An error ends the run with [`Error::Write`](crate::Error::Write).
     fn files(&self, rows: Vec<Row>, done_until: Option<u64>) -> io::Result<()>;
 }
 
-/// Sees nothing.
+/// Ignores all files.
 impl Watch for () {
     fn files(&self, _: Vec<Row>, _: Option<u64>) -> io::Result<()> {
         Ok(())
@@ -124,55 +124,56 @@ impl Default for Carve {
 }
 
 impl Carve {
-    /// A request for all files of all types, broken ones too, as rows only.
+    /// Creates a request for all files of all types, broken ones too, as rows only.
     pub fn new() -> Self {
         Carve::default()
     }
 
-    /// Files are written into this folder, which is new or empty; None: nothing is written.
+    /// Writes files into this folder, which must be new or empty; `None` writes nothing.
     pub fn folder(mut self, folder: Option<PathBuf>) -> Self {
         self.folder = folder;
         self
     }
 
-    /// Whether the folder holds an earlier run to resume.
+    /// Resumes the earlier run that the folder holds.
     pub fn resume(mut self, resume: bool) -> Self {
         self.resume = resume;
         self
     }
 
-    /// Only files of these types, by their names or common other ones; None: all.
+    /// Carves only files of these types, by extension or common name; `None` for all types.
     pub fn types(mut self, types: Option<Vec<String>>) -> Self {
         self.types = types.map(|types| types.into_iter().map(usual_name).collect());
         self
     }
 
-    /// Signatures of the user's beside those built in.
+    /// Adds the user's signatures to the built-in ones.
     pub fn signatures(mut self, signatures: Option<Signatures>) -> Self {
         self.signatures = signatures;
         self
     }
 
-    /// Whether files that are not valid are kept.
+    /// Whether to keep files that are not valid.
     pub fn keep_broken(mut self, keep: bool) -> Self {
         self.keeps_broken = keep;
         self
     }
 
-    /// Only files of these statuses count; None: all. For rows only: a folder keeps all.
+    /// Counts only files of these statuses; `None` for all. Applies to rows only: a folder keeps all
+    /// files.
     pub fn statuses(mut self, statuses: Option<Vec<Status>>) -> Self {
         self.statuses = statuses;
         self
     }
 
-    /// Whether rows have the SHA-256 of their files, for which all bytes are read. For rows only: a
-    /// folder's report always has it.
+    /// Whether rows have the SHA-256 of their files, which costs a read of all their bytes. Applies to
+    /// rows only: the report of a folder always has it.
     pub fn digests(mut self, is_digested: bool) -> Self {
         self.is_digested = is_digested;
         self
     }
 
-    /// The size limit of a file: longer ones are cut there and partial.
+    /// Limits the size of a file: longer files are cut there and reported as partial.
     pub fn file_bytes_max(mut self, bytes: Option<u64>) -> Self {
         self.file_bytes_max = bytes;
         self
@@ -184,68 +185,69 @@ impl Carve {
         self
     }
 
-    /// Files inside archives, too.
+    /// Carves files inside archives, too.
     pub fn embedded(mut self, embedded: bool) -> Self {
         self.embedded = embedded;
         self
     }
 
-    /// Only the bytes that no allocated file has; see [`Unallocated`](crate::files::Unallocated).
+    /// Carves only the bytes outside of allocated files; see
+    /// [`Unallocated`](crate::files::Unallocated).
     pub fn unallocated(mut self, unallocated: bool) -> Self {
         self.unallocated = unallocated;
         self
     }
 
-    /// Whether to search for fragments at length.
+    /// Whether to search exhaustively for fragments.
     pub fn thorough(mut self, thorough: bool) -> Self {
         self.thorough = thorough;
         self
     }
 
-    /// Rows have the file that the first byte belongs to, as file systems say, deleted ones too.
+    /// Adds to rows the file system entry, possibly deleted, that the first byte belongs to.
     pub fn locate(mut self, locate: bool) -> Self {
         self.locates = locate;
         self
     }
 
-    /// Rows say whether the file is one of these.
+    /// Adds to rows whether the file is in this set.
     pub fn known(mut self, known: Option<Known>) -> Self {
         self.known = known.map(Arc::new);
         self
     }
 
-    /// Files that are known are not written, and have no row.
+    /// Leaves out known files: they are not written, and have no row.
     pub fn skip_known(mut self, skip: bool) -> Self {
         self.skips_known = skip;
         self
     }
 
-    /// Hashes that rows and the case file have beside SHA-256.
+    /// Adds hashes, besides SHA-256, to rows and to the case file.
     pub fn hashes(mut self, hashes: HashKinds) -> Self {
         self.hashes = hashes;
         self
     }
 
-    /// Notes for the case file in the folder, beside what this crate knows about the run.
+    /// Adds notes to the case file in the folder, besides the facts that this crate knows.
     pub fn notes(mut self, notes: Notes) -> Self {
         self.notes = notes;
         self
     }
 
-    /// Threads; 0: one a CPU, as if it is not set.
+    /// The number of threads; 0, the default, means one per CPU.
     pub fn workers(mut self, workers: usize) -> Self {
         self.workers = workers;
         self
     }
 
-    /// The most memory for files that are put together, in bytes.
+    /// The maximum memory for reassembling files, in bytes.
     pub fn memory_bytes_max(mut self, bytes: u64) -> Self {
         self.memory_bytes_max = bytes;
         self
     }
 }
 
-/// Other names that types go by, beside those of their files' endings.
+/// Other names of types, besides the extensions of their files.
 const OTHER_NAMES: &[(&str, &str)] = &[
     ("bzip2", "bz2"),
     ("gzip", "gz"),
@@ -256,7 +258,7 @@ const OTHER_NAMES: &[(&str, &str)] = &[
     ("zstd", "zst"),
 ];
 
-/// The name that a type has here, if it is known by another one.
+/// The name of a type in this crate, for a common other name.
 fn usual_name(name: String) -> String {
     let lower = name.to_ascii_lowercase();
     match OTHER_NAMES.iter().find(|(other, _)| *other == lower) {

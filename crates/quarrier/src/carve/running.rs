@@ -1,4 +1,4 @@
-//! A carving under way: the folder is open, the ground is known.
+//! A carving run in progress: the folder is open, the ranges are known.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader};
@@ -28,11 +28,11 @@ use crate::case::{self, Facts, Output, while_hashing};
 use crate::source::{only_in_order, refuse_folder_on_source};
 use crate::{Error, Machine, Place, Result};
 
-/// How a carving begins.
+/// The start of a carving run.
 pub enum Begin<'c> {
     /// There is work to do.
     Carving(Box<Carving<'c>>),
-    /// The folder that was to be resumed is finished.
+    /// The folder to resume is finished already.
     Finished,
 }
 
@@ -45,11 +45,11 @@ pub struct Carving<'c> {
     range: Range<u64>,
     free: Option<Free>,
     notices: Vec<String>,
-    /// Knows which files to leave out.
+    /// Decides which files to leave out.
     skipping: Option<Arc<Annotation>>,
     /// The options that affect the findings.
     settings: Value,
-    /// Whether reading the source once more costs next to nothing.
+    /// Whether reading the source again is nearly free.
     is_local: bool,
     stop: &'c AtomicBool,
 }
@@ -57,21 +57,21 @@ pub struct Carving<'c> {
 /// The outcome of a run over one source.
 #[derive(Debug)]
 pub struct Carved {
-    /// Bytes, stages, files by status, unreadable ranges.
+    /// Bytes processed, stages, files by status, unreadable ranges.
     pub summary: Summary,
     /// Members of archives that were skipped.
     pub skipped: Option<Skipped>,
-    /// The time it took.
+    /// The duration of the run.
     pub elapsed: Duration,
 }
 
 impl Carve {
-    /// Opens the folder and finds the ground.
+    /// Opens the folder and determines the ranges to carve.
     ///
     /// # Errors
-    /// [`Error::Range`] for a range past the end, [`Error::Unsupported`] for a stream and for a file
-    /// system that cannot serve, [`Error::Carve`] for types or a folder that cannot serve,
-    /// [`Error::Write`] where the folder cannot be written.
+    /// [`Error::Range`] for a range past the end, [`Error::Unsupported`] for a stream and for an
+    /// unusable file system, [`Error::Carve`] for unusable types or an unusable folder,
+    /// [`Error::Write`] if the folder cannot be written.
     pub fn start<'c, 'p: 'c>(
         &'c self,
         place: Place<'p>,
@@ -204,26 +204,26 @@ impl Carve {
 }
 
 impl Carving<'_> {
-    /// The offsets that are carved.
+    /// The range of offsets to carve.
     pub fn range(&self) -> &Range<u64> {
         &self.range
     }
 
-    /// How much of them is free, where only that is carved.
+    /// The unallocated part of the range, if only that is carved.
     pub fn free(&self) -> Option<&Free> {
         self.free.as_ref()
     }
 
-    /// Ranges that will be skipped and damage, a line each.
+    /// Skipped ranges and damage, a line each.
     pub fn notices(&self) -> &[String] {
         &self.notices
     }
 
-    /// Carves to the end, or until it is stopped; the folder then keeps the state to resume.
+    /// Carves to the end, or until stopped; the folder then keeps the state to resume.
     ///
     /// # Errors
-    /// [`Error::Carve`] when the source fails as a whole; [`Error::Write`] when files cannot be
-    /// written, or the watcher says that it takes no more. Those of before are whole.
+    /// [`Error::Carve`] if the whole source fails; [`Error::Write`] if files cannot be written, or the
+    /// watcher accepts no more. Files reported before the error are complete.
     pub fn run(self, watch: &dyn Watch) -> Result<Carved> {
         let carve = self.carve;
         let inside = carve.embedded.then(|| {
@@ -306,7 +306,7 @@ fn outputs(
     Ok(reports.into_iter().chain(files))
 }
 
-/// The rows of the report in a folder.
+/// Reads the rows of the report in a folder.
 ///
 /// # Errors
 /// [`Error::Source`] if there is no report, or a damaged one.

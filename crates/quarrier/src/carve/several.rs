@@ -1,4 +1,4 @@
-//! Several sources carved into one folder, each into a subfolder of its own.
+//! Several sources carved into one folder, each into its own subfolder.
 //!
 //! ```text
 //! FOLDER/disk.img-0c1f…    all that a run over this source alone writes: files by type, reports, case.json
@@ -7,8 +7,8 @@
 //! FOLDER/case.json         the run, with the hashes of all that was written
 //! ```
 //!
-//! A subfolder is named after its source and a hash of the whole name, so that a source finds its own
-//! again however many others there are. Without a carved file there is none.
+//! The name of a subfolder consists of its source's name and a hash of the full name, so a source finds
+//! its subfolder again among any others. A source without a carved file has no subfolder.
 
 use std::collections::{HashMap, HashSet};
 use std::ffi::OsString;
@@ -28,10 +28,11 @@ use crate::{Error, Named, Result, Sources};
 
 /// The list of finished sources.
 const LIST: &str = "sources.jsonl";
-/// Maximum length of a source's name within its subfolder's, and the digits of the hash after it.
+/// Maximum length of a source's name within its subfolder's name, and the number of hash digits after
+/// it.
 const NAME_BYTES_MAX: usize = 60;
 const HASH_DIGITS: usize = 16;
-/// The longest line of the list.
+/// Maximum length of a line in the list.
 const LINE_BYTES_MAX: u64 = 1 << 20;
 
 /// An output folder for several sources, or none in a dry run.
@@ -53,21 +54,21 @@ struct List {
 /// A finished source.
 #[derive(Debug, Clone, PartialEq)]
 struct Entry {
-    /// The key by which the source is found again.
+    /// The key that finds the source again.
     part: String,
     /// The number of carved files; the subfolder exists if there are any.
     files: u64,
-    /// The source as its case file has it.
+    /// The source, as in its case file.
     source: Value,
 }
 
 impl Carve {
-    /// Makes the folder for several sources, or opens that of an earlier run to resume. `names` are the
-    /// sources as the user named them.
+    /// Creates the folder for several sources, or opens the folder of an earlier run to resume. `names`
+    /// are the sources as the user named them.
     ///
     /// # Errors
     /// [`Error::Request`] if the folder holds anything else, belongs to a run with other options, is in use,
-    /// or lies in a folder that is to be carved; [`Error::Folder`] if it cannot be written.
+    /// or lies in a folder to carve; [`Error::Folder`] if it cannot be written.
     pub fn several(&self, names: &[OsString]) -> Result<Several<'_>> {
         let list = match &self.folder {
             None => None,
@@ -87,7 +88,7 @@ impl Several<'_> {
         self.list.as_ref().is_some_and(|list| list.done.contains_key(&part_of(named)))
     }
 
-    /// The request for one source: as that for all, into a folder of its own.
+    /// The request for one source: the same options, with its own subfolder.
     pub fn request(&self, named: &Named) -> Carve {
         let part = part_of(named);
         let mut request = self.carve.clone();
@@ -96,7 +97,7 @@ impl Several<'_> {
         request
     }
 
-    /// Lists a source whose run has come to its end. Removes its subfolder if no file is in it.
+    /// Adds a completed source to the list. Removes its subfolder if it holds no files.
     ///
     /// # Errors
     /// [`Error::Folder`] with the system's error.
@@ -129,7 +130,7 @@ impl Several<'_> {
 /// The name of a source's subfolder.
 fn part_of(named: &Named) -> String {
     let name = named.name().unwrap_or_default();
-    // The last part of a URL ends where its query begins, which may sign it.
+    // Cut a URL at its query, which may hold a signature.
     let text = shown(&name.to_string_lossy());
     let last = text.rsplit('/').next().unwrap_or_default();
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_' | '#');
@@ -166,7 +167,7 @@ fn refused<T>(folder: &Path, why: &str) -> Result<T> {
 }
 
 impl List {
-    /// Makes `folder` with a list that has no source yet, or reads that of an earlier run.
+    /// Creates `folder` with an empty list, or reads the list of an earlier run.
     fn open(folder: &Path, options: &Value, resume: bool) -> Result<List> {
         let failed = |error: io::Error| Error::Folder { folder: folder.to_path_buf(), error };
         if !folder.is_dir() {
@@ -250,7 +251,7 @@ impl List {
         let entry = Entry { part, files, source };
         self.file.write_all(format!("{}\n", entry.to_json()).as_bytes())?;
         if files == 0 {
-            // It has the reports of nothing.
+            // It holds only empty reports.
             fs::remove_dir_all(&folder)?;
         }
         self.has_grown = true;
@@ -270,7 +271,7 @@ impl List {
         if !self.has_grown && folder.join(CASE).exists() {
             return Ok(());
         }
-        // Those of an earlier run that this one does not name come last.
+        // Sources of an earlier run that this run does not name come last.
         let mut others: Vec<&String> = self.done.keys().collect();
         others.sort_unstable();
         // The same source may be named twice.
@@ -316,7 +317,7 @@ impl List {
             let case = folder.join(part).join(CASE).exists();
             listed.into_iter().chain(case.then(|| of_file(format!("{part}/{CASE}"))))
         });
-        // An earlier run's, over fewer sources.
+        // The case file of an earlier run covers fewer sources.
         let _ = fs::remove_file(folder.join(CASE));
         case::write_run(
             folder,
@@ -351,7 +352,7 @@ fn header(options: &Value) -> Value {
     json!({"quarrier": env!("CARGO_PKG_VERSION"), "options": options})
 }
 
-/// The rows of a subfolder's report.
+/// The rows in the report of a subfolder.
 fn rows(folder: &Path) -> io::Result<impl Iterator<Item = io::Result<Row>> + use<>> {
     let lines = BufReader::new(File::open(folder.join(REPORT))?).lines();
     let damaged = || io::Error::other("the report is damaged");
@@ -367,14 +368,14 @@ fn read_case(folder: &Path) -> io::Result<Option<Value>> {
     }
 }
 
-/// Writes a file of the folder, which replaces an earlier one once it is whole.
+/// Writes a file of the folder; it replaces an earlier one only once it is complete.
 fn replace(
     folder: &Path,
     name: &str,
     fill: impl FnOnce(&mut dyn Write) -> io::Result<()>,
 ) -> io::Result<()> {
     let part = format!("{name}.part");
-    // A killed process may have left it.
+    // A killed process may have left a partial file.
     let _ = fs::remove_file(folder.join(&part));
     write_new(folder, &part, fill)?;
     fs::rename(folder.join(&part), folder.join(name))

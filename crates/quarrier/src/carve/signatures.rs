@@ -1,4 +1,4 @@
-//! Signatures of the user's own.
+//! The user's own signatures.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use quarrier_carve::{Format, own};
 
 use crate::{Result, read_instructions};
 
-/// Formats that a file of signatures describes.
+/// Formats that a signature file describes.
 #[derive(Clone)]
 #[must_use]
 pub struct Signatures {
@@ -19,8 +19,7 @@ pub struct Signatures {
 }
 
 impl Signatures {
-    /// Reads a file of signatures of at most
-    /// [`INSTRUCTION_BYTES_MAX`](crate::INSTRUCTION_BYTES_MAX) bytes.
+    /// Reads a signature file of at most [`INSTRUCTION_BYTES_MAX`](crate::INSTRUCTION_BYTES_MAX) bytes.
     ///
     /// # Errors
     /// [`Error::Request`](crate::Error::Request) if it cannot be read,
@@ -40,7 +39,7 @@ impl std::fmt::Debug for Signatures {
     }
 }
 
-/// All formats: those built in, then the user's.
+/// All formats: the built-in ones, then the user's.
 pub(super) fn all(own: Option<&Signatures>) -> Vec<&dyn Format> {
     let own = own.map_or(&[][..], |own| &own.formats);
     ALL.iter().copied().chain(own.iter().map(|format| &**format)).collect()

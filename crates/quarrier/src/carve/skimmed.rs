@@ -1,15 +1,15 @@
-//! Ranges that were examined less closely, for people and for programs.
+//! Ranges that were examined less closely, formatted for people and for programs.
 
 use std::fmt::Write;
 
 use quarrier_carve::{SkimmedRange, Skimming};
 use serde_json::{Value, json};
 
-/// Ranges that a line names; the account of the run has all.
+/// Maximum number of ranges in a line; the account of the run has all.
 const NAMED_MAX: usize = 16;
 
-/// A line for each reason, with the ranges and what may begin there: `bytes 0..51200 were looked at
-/// less closely: too many … (5000 places: gz, pdf)`.
+/// Formats a line for each reason, with the ranges and the types that may begin there: `bytes 0..51200
+/// were looked at less closely: too many … (5000 places: gz, pdf)`.
 pub fn skimmed_in_words(ranges: &[SkimmedRange]) -> Vec<(Skimming, String)> {
     let line = |reason| Some((reason, line(ranges, reason)?));
     Skimming::ALL.into_iter().filter_map(line).collect()
@@ -34,7 +34,7 @@ fn line(all: &[SkimmedRange], reason: Skimming) -> Option<String> {
     (!ranges.is_empty()).then_some(line)
 }
 
-/// As `--stats` has them: `[{"start", "end", "types", "places", "reason"}, …]`.
+/// Formats ranges for `--stats`: `[{"start", "end", "types", "places", "reason"}, …]`.
 pub(crate) fn to_json(ranges: &[SkimmedRange]) -> Value {
     let one = |one: &SkimmedRange| {
         json!({

@@ -1,4 +1,4 @@
-//! Where files go: into a folder, or nowhere.
+//! The destination of carved files: a folder, or rows only.
 
 use std::io;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use quarrier_carve::{Carved, Stride, View};
 
 pub(super) enum Target {
     Folder(Box<Folder>),
-    /// Nowhere: rows only.
+    /// No destination for bytes: rows only.
     Rows {
         source_name: String,
         is_digested: bool,
@@ -71,7 +71,7 @@ impl Target {
     }
 }
 
-/// A row without the digest, for which all bytes would have to be read.
+/// A row without a digest, which would require reading all bytes.
 fn undigested(source_name: &str, carved: &Carved) -> Row {
     Row {
         source: source_name.to_string(),

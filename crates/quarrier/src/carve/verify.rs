@@ -18,12 +18,12 @@ pub enum Verification {
     Matches(String),
     /// A hash differs or cannot be compared; the reason, as a sentence.
     Differs(String),
-    /// It was given up before the end.
+    /// The comparison was stopped before the end.
     Interrupted,
 }
 
 impl Verification {
-    /// The outcome, for people.
+    /// Describes the outcome for people.
     pub fn in_words(&self) -> &str {
         match self {
             Verification::Matches(words) | Verification::Differs(words) => words,
@@ -32,12 +32,12 @@ impl Verification {
     }
 }
 
-/// Reads the whole image and compares it with the hashes that are stored in it. `progress` learns
-/// how many bytes of how many were read, and ends it by `false`.
+/// Reads the whole image and compares it with its stored hashes. `progress` receives the number of
+/// bytes read and the total, and returns `false` to stop.
 ///
 /// # Errors
-/// [`Error::Unsupported`] if there is no such image, or no hash in it; [`Error::Source`] where
-/// it cannot be opened.
+/// [`Error::Unsupported`] if the image has another format or stores no hash; [`Error::Source`] if it
+/// cannot be opened.
 pub fn verify(path: &Path, progress: &mut dyn FnMut(u64, u64) -> bool) -> Result<Verification> {
     let refuse = |reason: &str| {
         let (name, reason) = (path.display().to_string(), reason.to_string());
@@ -62,7 +62,7 @@ pub fn verify(path: &Path, progress: &mut dyn FnMut(u64, u64) -> bool) -> Result
     let image = EwfSource::open(path).map_err(quarrier_core::Error::from)?;
     let stored = image.stored_hashes();
     if stored.md5.is_none() && stored.sha1.is_none() {
-        // `verify` reports a damaged hash section, which reads as no hash here.
+        // `verify` below reports a damaged hash section, which looks like a missing hash here.
         if let Err(error) = image.verify(&mut |_| false) {
             return Err(Error::Source(error.into()));
         }

@@ -1,4 +1,4 @@
-//! The hash of a whole source, made while something else reads it.
+//! The hash of a whole source, computed while another reader uses the source.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -8,11 +8,11 @@ use quarrier_core::source::{Source, read_full_at};
 use quarrier_core::threads::{in_scope, joined};
 use quarrier_files::{Digests, HashKinds, Hasher};
 
-/// Bytes that are read at once.
+/// Bytes per read.
 const STEP_BYTES: usize = 1 << 20;
 
-/// Does `work`, and hashes `source` beside it, if that is wanted: what one of them reads, the other
-/// finds in the page cache. No hashes if it was stopped, or not all can be read.
+/// Runs `work`, and hashes `source` in parallel if requested: each finds the other's reads in the page
+/// cache. Returns no hashes if stopped, or if part of the source cannot be read.
 pub(crate) fn while_hashing<R>(
     source: Option<&dyn Source>,
     kinds: HashKinds,
@@ -25,14 +25,14 @@ pub(crate) fn while_hashing<R>(
         let done = work();
         let hash = match hashing {
             Ok(hashing) => joined(hashing),
-            // The system refuses a thread.
+            // The system refused a thread.
             Err(_) => of_source(source, kinds, stop),
         };
         (done, hash)
     })
 }
 
-/// The hashes of a source; `None` if it was stopped, or not all can be read.
+/// Computes the hashes of a source; `None` if stopped, or if part of it cannot be read.
 pub(super) fn of_source(
     source: &dyn Source,
     kinds: HashKinds,
@@ -56,7 +56,7 @@ pub(super) fn of_source(
     Some(hasher.finish())
 }
 
-/// Length and hashes of a file.
+/// Computes length and hashes of a file.
 ///
 /// # Errors
 /// The system's error.

@@ -1,12 +1,12 @@
-//! The case file of an output folder: which command ran over which bytes, and its output, with hashes
-//! that show whether all of it is unchanged.
+//! The case file of an output folder: the command, its input and its output, with hashes that reveal
+//! later changes.
 //!
 //! ```text
 //! FOLDER/case.json    {program, command, options, source or sources, outputs, seal, host, clock}
 //! ```
 //!
-//! The seal is the hash of all that stands before it: everything but the host and the clock, so that
-//! two runs differ in nothing else.
+//! The seal is the hash of everything before it. Only the host and the clock follow it, so two runs
+//! differ in nothing else.
 
 mod hash;
 mod verify;
@@ -25,7 +25,7 @@ use serde_json::{Value, json};
 /// The name of the case file.
 pub const CASE: &str = "case.json";
 
-/// Facts about a run that only the door knows.
+/// Facts about a run that only the calling program knows.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Notes {
     /// The command line as typed, without passwords.
@@ -37,10 +37,10 @@ pub struct Notes {
 /// A file that was written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Output {
-    /// From the folder on.
+    /// The path, relative to the folder.
     pub(crate) path: String,
     pub(crate) bytes: u64,
-    /// In hexadecimal.
+    /// The hash in hexadecimal.
     pub(crate) sha256: String,
     /// Other hashes, with their names.
     pub(crate) more: Vec<(&'static str, String)>,
@@ -77,18 +77,18 @@ pub(crate) struct Facts<'f> {
     pub(crate) run: Run<'f>,
     pub(crate) source_name: &'f str,
     pub(crate) source_bytes: u64,
-    /// The hashes of the whole source, where all of it was read.
+    /// The hashes of the whole source, if all of it was read.
     pub(crate) source_digests: Option<Digests>,
-    /// Those that are written beside SHA-256.
+    /// The hashes to record besides SHA-256.
     pub(crate) hashes: HashKinds,
-    /// The part that was read.
+    /// The range that was read.
     pub(crate) range: Range<u64>,
     /// Ranges that could not be read.
     pub(crate) unreadable: &'f [Range<u64>],
 }
 
 impl Facts<'_> {
-    /// The source as the case file has it.
+    /// The source, formatted for the case file.
     fn source(&self) -> Value {
         let pairs = |ranges: &[Range<u64>]| -> Vec<[u64; 2]> {
             ranges.iter().map(|range| [range.start, range.end]).collect()
@@ -119,7 +119,7 @@ pub(crate) fn write(
     write_run(folder, &facts.run, ("source", facts.source()), outputs)
 }
 
-/// As [`write`], with the source, or several, as a named value.
+/// Like [`write`], with one source or several as a named value.
 ///
 /// # Errors
 /// The system's error.
@@ -160,10 +160,10 @@ pub(crate) fn write_run(
     })
 }
 
-/// How the line of the seal begins.
+/// The start of the line with the seal.
 const SEAL: &str = "\"seal\": ";
 
-/// Hashes the bytes that it writes.
+/// A writer that hashes its bytes.
 struct Sealed<'o> {
     out: &'o mut dyn Write,
     hasher: Hasher,

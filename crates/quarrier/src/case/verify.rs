@@ -14,23 +14,23 @@ use super::{CASE, SEAL};
 use crate::{Error, Result};
 use quarrier_files::{Digests, HashKinds, Hasher};
 
-/// A larger case file is refused.
+/// Maximum size of a case file.
 const CASE_BYTES_MAX: u64 = 4 << 30;
-/// The number of differences that are listed; more are only counted.
+/// Maximum number of differences in the list; the rest are only counted.
 const TOLD_MAX: usize = 1000;
 
 /// Differences from the case file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Differences {
-    /// The first of them, a line each.
+    /// The first differences, a line each.
     pub lines: Vec<String>,
-    /// How many there are.
+    /// The number of differences.
     pub count: u64,
-    /// Files that were compared.
+    /// The number of files that were compared.
     pub files: u64,
-    /// Items that could not be compared, a line each; for example a missing source.
+    /// Items that could not be compared, a line each, such as a missing source.
     pub left_out: Vec<String>,
-    /// Whether it was stopped before its end.
+    /// Whether the comparison was stopped before the end.
     pub stopped: bool,
 }
 
@@ -52,7 +52,7 @@ struct Case {
 /// Compares every file in `folder`, its case file, and the source that `open` opens by its name.
 ///
 /// # Errors
-/// [`Error::Request`] if there is no case file, or none that can be read.
+/// [`Error::Request`] if the case file is missing or cannot be read.
 pub fn verify(
     folder: &Path,
     open: &mut dyn FnMut(&str) -> Result<Box<dyn Source>>,
@@ -140,7 +140,7 @@ fn open_inside(folder: &Path, path: &str) -> io::Result<File> {
     File::open(&whole)
 }
 
-/// Tells of files that are not in the case file.
+/// Reports files that are not in the case file.
 fn others(folder: &Path, known: &HashSet<String>, found: &mut Differences) {
     let mut folders: Vec<PathBuf> = vec![PathBuf::new()];
     while let Some(place) = folders.pop() {
@@ -193,13 +193,13 @@ fn source(
     }
 }
 
-/// The hashes that `told` has beside SHA-256.
+/// The hashes that `told`, an entry of the case file, has besides SHA-256.
 fn kinds_in(told: &Value) -> HashKinds {
     let has = |name: &str| !told[name].is_null();
     HashKinds { md5: has("md5"), sha1: has("sha1"), blake3: has("blake3") }
 }
 
-/// The first hash that is not as `told` has it, in words.
+/// The first hash that differs from `told`, in words.
 fn difference(told: &Value, digests: &Digests, kinds: HashKinds) -> Option<String> {
     let all = digests.named(kinds).into_iter().chain([("sha256", digests.sha256_hex())]);
     let (name, hash) =

@@ -25,7 +25,7 @@ use crate::case::Notes;
 use crate::source::only_in_order;
 use crate::{Place, Result};
 
-/// A request: which files are listed, and whether their bytes are written somewhere.
+/// A request: the files to list, and whether to write their bytes to a folder.
 ///
 /// ```
 /// use quarrier::{Error, Files, Place};
@@ -46,19 +46,19 @@ pub struct Files {
     notes: Notes,
 }
 
-/// Reads the file systems of a source, deleted files included, to find the file that each byte belongs
-/// to. Without a known file system, all bytes are outside, and a notice says so.
+/// Reads the file systems of a source, deleted files included, to map each byte to its file. If no file
+/// system is found, all bytes are outside, and a notice reports it.
 ///
 /// # Errors
 /// [`Error::Unsupported`](crate::Error::Unsupported) for a stream,
-/// [`Error::Files`](crate::Error::Files) where a file system cannot be read.
+/// [`Error::Files`](crate::Error::Files) if a file system cannot be read.
 pub fn places(place: &Place<'_>, stop: &AtomicBool) -> Result<Places> {
     let source = place.source().ok_or_else(|| only_in_order(place.name().to_string()))?;
     Ok(Places::read(source, stop)?)
 }
 
 impl Files {
-    /// A request for everything that is not deleted, as rows only.
+    /// Creates a request for all allocated files, as rows only.
     pub fn new() -> Self {
         Files::default()
     }
@@ -73,26 +73,26 @@ impl Files {
         Ok(self)
     }
 
-    /// Deleted files, too.
+    /// Lists deleted files, too.
     pub fn deleted(mut self, deleted: bool) -> Self {
         self.deleted = deleted;
         self
     }
 
-    /// The bytes of the files are written into this folder, which is new or empty, with names made
-    /// harmless and with their times.
+    /// Writes the bytes of the files into this folder, which must be new or empty, with harmless names
+    /// and their times.
     pub fn extract(mut self, folder: Option<PathBuf>) -> Self {
         self.folder = folder;
         self
     }
 
-    /// Hashes of written files that rows and the case file have beside SHA-256.
+    /// Adds hashes of written files, besides SHA-256, to rows and to the case file.
     pub fn hashes(mut self, hashes: HashKinds) -> Self {
         self.hashes = hashes;
         self
     }
 
-    /// Notes for the case file in the folder, beside what this crate knows about the run.
+    /// Adds notes to the case file in the folder, besides the facts that this crate knows.
     pub fn notes(mut self, notes: Notes) -> Self {
         self.notes = notes;
         self

@@ -1,4 +1,4 @@
-//! A file as every door shows it.
+//! A row of a listing, the same in every program and binding.
 
 use quarrier_core::civil;
 use quarrier_files::{Entry, Kind, State, Written, time_in_words};
@@ -25,11 +25,11 @@ pub const COLUMNS: [&str; 12] = [
 pub struct Row {
     /// The name of the source.
     pub source: String,
-    /// The number of its partition, from 1; 0 where the file system has the source for itself.
+    /// The number of its partition, from 1; 0 if the file system fills the source.
     pub partition: u32,
     /// The file.
     pub entry: Entry,
-    /// Where its bytes were written, if they were.
+    /// The written file; `None` if its bytes were not written.
     pub written: Option<Written>,
 }
 
@@ -44,14 +44,15 @@ impl Row {
         json!(self.extents()).to_string()
     }
 
-    /// Modified, accessed, changed, created, in the order of [`COLUMNS`]; `None` if it is not known.
+    /// The times modified, accessed, changed and created, in the order of [`COLUMNS`]; `None` if
+    /// unknown.
     pub fn times(&self) -> [Option<String>; 4] {
         let times = &self.entry.times;
         [times.modified, times.accessed, times.changed, times.created]
             .map(|time| time.map(time_in_words))
     }
 
-    /// A line of a bodyfile, as sleuthkit's `mactime` reads it; times are in seconds.
+    /// Formats a line of a bodyfile for sleuthkit's `mactime`; times are in seconds.
     pub fn bodyfile(&self) -> String {
         let entry = &self.entry;
         let deleted = if entry.state == State::Deleted { " (deleted)" } else { "" };

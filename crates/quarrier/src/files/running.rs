@@ -1,4 +1,4 @@
-//! Carries a listing out.
+//! Runs a listing.
 
 use std::io;
 use std::ops::Range;
@@ -15,7 +15,7 @@ use crate::case::{self, CASE, Facts, Output, while_hashing};
 use crate::source::{only_in_order, refuse_folder_on_source};
 use crate::{Error, Place, Result};
 
-/// Files that could not be written, at most, that are named; more are counted.
+/// Maximum number of failed files that are named; the rest are only counted.
 const NAMED_MAX: usize = 100;
 
 /// The outcome of a listing.
@@ -23,19 +23,19 @@ const NAMED_MAX: usize = 100;
 pub struct Listed {
     /// The file systems.
     pub systems: Systems,
-    /// Rows that there were.
+    /// The number of rows.
     pub rows: u64,
-    /// Bytes of the files that were written.
+    /// The size of the written files in bytes.
     pub written_bytes: u64,
     /// Damaged entries, and files that could not be written: a line each.
     pub damages: Vec<String>,
-    /// Where bytes of the source could not be read, of files that were written.
+    /// Ranges of the source, within written files, that could not be read.
     pub unreadable: Vec<Range<u64>>,
     /// Whether it was stopped before its end.
     pub stopped: bool,
-    /// The time it took.
+    /// The duration of the run.
     pub elapsed: Duration,
-    /// Files that could not be written.
+    /// The number of files that could not be written.
     failed: usize,
 }
 
@@ -77,7 +77,7 @@ impl Files {
             outputs: Vec::new(),
         };
         let all = systems.systems.iter().filter(|one| self.wanted.has_partition(one.partition));
-        // Where all files are written, most of the source is read.
+        // An extraction of all files reads most of the source anyway.
         let is_hashed = self.folder.is_some() && self.wanted.is_all();
         let local = if let Place::Local(source) = place { Some(source) } else { None };
         let list = || -> Result<()> {
@@ -133,7 +133,7 @@ struct Listing<'l> {
 }
 
 impl Listing<'_> {
-    /// Lists a file system; whether the next one is to be listed.
+    /// Lists a file system; returns whether to continue with the next one.
     fn system(
         &mut self,
         system: &System,
@@ -149,7 +149,7 @@ impl Listing<'_> {
             Ok(damages) => self.listed.damages.extend(damages.in_words()),
             Err(FilesError::Taken(_)) if stop.load(Ordering::Relaxed) => return Ok(false),
             Err(FilesError::Taken(error)) => return Err(Error::Output(error)),
-            // The files of the others are wanted all the same.
+            // List the other file systems nevertheless.
             Err(error) if is_one_of_several => self.listed.damages.push(error.to_string()),
             Err(error) => return Err(error.into()),
         }
@@ -173,7 +173,7 @@ impl Listing<'_> {
         (self.watch)(&row)
     }
 
-    /// Writes an entry, if that is wanted and can be.
+    /// Writes an entry, if requested and possible.
     fn write(&mut self, system: &System, entry: &Entry) -> Result<Option<Written>> {
         let Some(folder) = &mut self.folder else { return Ok(None) };
         if entry.kind == Kind::Other || entry.path == "/" {

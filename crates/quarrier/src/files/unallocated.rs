@@ -1,4 +1,4 @@
-//! The bytes of a source that no allocated file has, for searches and for carving.
+//! The bytes of a source outside of allocated files, for searches and for carving.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -10,8 +10,8 @@ use quarrier_files::{Places, find};
 use crate::source::only_in_order;
 use crate::{Error, Place, Result};
 
-/// The bytes of a source that no allocated file has: deleted files, free clusters, slack, the
-/// structures of file systems, and everything outside of file systems or that could not be read.
+/// The bytes of a source outside of allocated files: deleted files, free clusters, slack, the
+/// structures of file systems, and everything that lies outside of file systems or could not be read.
 #[derive(Debug, Clone)]
 pub struct Unallocated {
     places: Arc<Places>,
@@ -22,37 +22,37 @@ impl Unallocated {
     /// Reads the file systems of a source.
     ///
     /// # Errors
-    /// [`Error::Unsupported`] for a stream, and where there is neither a file system that is known here
-    /// nor a partition table; [`Error::Files`] if there are more files than fit into memory.
+    /// [`Error::Unsupported`] for a stream, and if neither a known file system nor a partition table is
+    /// found; [`Error::Files`] if the files do not fit in memory.
     pub fn read(place: &Place<'_>, stop: &AtomicBool) -> Result<Self> {
         let source = place.source().ok_or_else(|| only_in_order(place.name().to_string()))?;
         Self::of(source, stop)
     }
 
     pub(crate) fn of(source: &dyn Source, stop: &AtomicBool) -> Result<Self> {
-        // Without any file system nothing is allocated, which hardly anybody means.
+        // Without a file system nothing is allocated, which is hardly what the user means.
         find(source).map_err(with_advice)?;
         let places = Arc::new(Places::read(source, stop)?);
         let ranges = places.unallocated();
         Ok(Unallocated { places, ranges })
     }
 
-    /// The bytes, as ranges in order that do not touch.
+    /// The ranges, in order; they do not touch.
     pub fn ranges(&self) -> &[Range<u64>] {
         &self.ranges
     }
 
-    /// All files by their places.
+    /// All files, by position.
     pub fn places(&self) -> &Arc<Places> {
         &self.places
     }
 
-    /// The unreadable parts of the file systems, which count as unallocated, a line each.
+    /// The unreadable parts of the file systems, a line each; they count as unallocated.
     pub fn notices(&self) -> Vec<String> {
         self.places.unallocated_notices()
     }
 
-    /// The file systems that decide which bytes are allocated: `as ext at byte 0 says`.
+    /// The file systems that define the allocated bytes: `as ext at byte 0 says`.
     pub(crate) fn said_by(&self) -> String {
         let systems = self.places.systems().iter();
         let systems: Vec<_> = systems
@@ -66,7 +66,7 @@ impl Unallocated {
     }
 }
 
-/// An error of file systems, with the way to do without them.
+/// Adds the advice to run without `--unallocated` to an error of file systems.
 fn with_advice(error: quarrier_files::Error) -> Error {
     match error {
         quarrier_files::Error::FileSystem { source_name: name, offset, found } => {

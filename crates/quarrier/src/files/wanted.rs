@@ -1,4 +1,4 @@
-//! Which files are wanted: a path, or a glob.
+//! The selection of files: a path, or a glob.
 
 use glob::{MatchOptions, Pattern};
 use quarrier_files::Entry;
@@ -11,15 +11,15 @@ const OPTIONS: MatchOptions = MatchOptions {
     require_literal_leading_dot: false,
 };
 
-/// Which files are wanted.
+/// The selection of files.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Wanted {
-    /// As it was written.
+    /// The selection as written.
     pub(super) text: Option<String>,
     partition: Option<u32>,
-    /// The path; None: all.
+    /// The path; `None` for all files.
     path: Option<String>,
-    /// The path as a glob, where it may be one, and whether it is one of names alone.
+    /// The path as a glob, if it may be one, and whether the glob applies to names only.
     glob: Option<(Pattern, bool)>,
 }
 
@@ -46,7 +46,7 @@ impl Wanted {
         Ok(Wanted { text: written, partition, path: Some(path).filter(|path| path != "/"), glob })
     }
 
-    /// Whether nothing is left out.
+    /// Whether the selection leaves nothing out.
     pub(super) fn is_all(&self) -> bool {
         self.partition.is_none() && self.path.is_none()
     }
@@ -70,7 +70,7 @@ impl Wanted {
     }
 }
 
-/// `#2/Users`, in two.
+/// Splits `#2/Users` into partition and path.
 fn partition(text: &str) -> Option<(u32, &str)> {
     let (number, rest) = text.trim_start_matches('/').strip_prefix('#')?.split_once('/')?;
     Some((number.parse().ok()?, rest))

@@ -7,8 +7,8 @@ use crate::account::{Stages, Stats, rate};
 use crate::{Ceiling, Machine};
 
 impl Filtered {
-    /// The account. To find the ceiling, it reads the largest source once more if that is cheap: for a
-    /// local, uncompressed file.
+    /// Computes the account. To find the ceiling, it reads the largest source once more if that is
+    /// cheap, as for a local, uncompressed file.
     pub fn stats(&self, machine: &Machine) -> Stats {
         let runs = || self.runs.iter();
         let worked: u64 = runs().map(|run| run.bytes).sum();

@@ -1,5 +1,5 @@
-//! Reads a source again after a value did not fit the types inferred from the sample: the meaning of a condition
-//! depends on the type that its column has in all messages.
+//! Reads a source again after a value did not fit the types inferred from the sample: the meaning of a
+//! condition depends on the type of its column over all messages.
 //!
 //! ```text
 //!  sample ─→ conditions bound ─→ run ─→ answer
@@ -9,7 +9,7 @@
 //!                 types of all fields ─→ conditions bound ─→ run from the start ─→ answer
 //! ```
 //!
-//! The second run does not write rows again that the first one wrote, but it must find them too.
+//! The second run does not repeat rows that the first one wrote, but has to find them again.
 
 use std::io::{ErrorKind, Read};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -25,11 +25,11 @@ use crate::Error;
 #[derive(Debug)]
 pub(super) struct RereadReason {
     pub(super) said: String,
-    /// The rows written until then.
+    /// The rows written before the reread.
     pub(super) printed: Printed,
 }
 
-/// A digest of the messages that were written, by their places.
+/// A digest of the positions of written messages.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Printed {
     pub(super) rows: u64,
@@ -60,7 +60,7 @@ impl Printed {
     }
 }
 
-/// Rows were written that are not in the answer.
+/// Written rows are missing from the answer of the second run.
 pub(super) fn differs(name: &str) -> Error {
     let reason = format!(
         "{name}: a column has values of several kinds, and rows that were written before that was \
@@ -69,16 +69,16 @@ pub(super) fn differs(name: &str) -> Error {
     Error::Kinds { name: name.to_string(), reason }
 }
 
-/// Bytes of a stream that are kept, so that it can be read again.
+/// Maximum number of bytes of a stream that are kept for a second read.
 const TAPE_BYTES_MAX: usize = 32 << 20;
 
 /// A stream, and the bytes read of it so far.
 pub(super) struct Tape<'t> {
     stream: Box<dyn Read + Send + 't>,
     bytes: Vec<u8>,
-    /// Whether `bytes` is all that was read.
+    /// Whether `bytes` holds everything read so far.
     is_whole: bool,
-    /// Why it gave nothing more, once it failed.
+    /// The error that ended the stream, if it failed.
     failure: Option<std::io::Error>,
 }
 
@@ -87,7 +87,7 @@ impl<'t> Tape<'t> {
         Tape { stream, bytes: Vec::new(), is_whole: true, failure: None }
     }
 
-    /// All bytes of the stream, which is read to its end.
+    /// Reads the stream to its end, and returns all bytes.
     fn into_bytes(mut self, name: &str, said: &str, stop: &AtomicBool) -> Result<Vec<u8>, Error> {
         let mut buffer = vec![0; 64 << 10];
         while self.is_whole && self.failure.is_none() && !stop.load(Ordering::Relaxed) {
@@ -139,7 +139,7 @@ impl Origin<'_> {
             Origin::Source(source) => Sample::of_source(*source, subject),
             Origin::Kept(memory) => Sample::of_source(memory, subject),
             Origin::Stream(tape) => Sample::of_stream(tape, subject, stop),
-            // The reader that decompresses all of it reports damage.
+            // Errors surface again in the reader that decompresses all of it.
             Origin::Compressed(source) => match quarrier_messages::decompressed(*source) {
                 Ok(Some(mut plain)) => Sample::of_stream(&mut *plain, subject, stop),
                 Ok(None) | Err(_) => Sample::default(),
@@ -165,7 +165,7 @@ impl Origin<'_> {
         }
     }
 
-    /// The same, to be read once more from the start.
+    /// Rewinds to the start of the same bytes.
     pub(super) fn rewound(self, name: &str, said: &str, stop: &AtomicBool) -> Result<Self, Error> {
         match self {
             Origin::Stream(tape) => {

@@ -15,10 +15,10 @@ use quarrier_messages::{DIGITS_MAX, Kind, Schema};
 use super::conditions::named_kind;
 use super::record::{Record, Wanted};
 
-/// Digits of exact numbers: the maximum, since later values are unknown.
+/// Precision of exact numbers: the maximum, since later values are unknown.
 const DIGITS: u8 = DIGITS_MAX;
 
-/// The schema of rows of these columns. What no message had yet is text.
+/// The Arrow schema of these columns. A column without any value so far is a string.
 pub(super) fn arrow_schema(schema: &Schema) -> SchemaRef {
     let field = |field: &quarrier_messages::Field| {
         let data_type = match field.kind {
@@ -35,7 +35,7 @@ pub(super) fn arrow_schema(schema: &Schema) -> SchemaRef {
     Arc::new(arrow_schema::Schema::new(schema.fields.iter().map(field).collect::<Vec<_>>()))
 }
 
-/// Columns while rows come.
+/// Builders of the columns while rows are added.
 pub(super) struct Builders {
     schema: Schema,
     arrow: SchemaRef,
@@ -71,7 +71,7 @@ impl Builders {
     /// Appends a row.
     ///
     /// # Errors
-    /// Why it does not fit; nothing is appended then.
+    /// Why the row does not fit; nothing is appended then.
     pub(super) fn add(&mut self, record: &Record) -> Result<(), String> {
         for (place, column) in self.columns.iter().enumerate() {
             let cell = column.timed(record.cell(place));
@@ -93,7 +93,7 @@ impl Builders {
         Ok(())
     }
 
-    /// The rows so far, if there are any.
+    /// The rows so far; `None` if there are none.
     pub(super) fn finish(&mut self) -> Option<RecordBatch> {
         if self.columns.first().is_none_or(|column| column.rows() == 0) {
             return None;
@@ -119,7 +119,7 @@ impl Builder {
         }
     }
 
-    /// The value; as a date or timestamp, in a column of these.
+    /// The value, converted to a date or timestamp in a column of that type.
     fn timed<'c>(&self, cell: Cell<'c>) -> Cell<'c> {
         let time = match (self, cell) {
             (Builder::Date(_) | Builder::Timestamp(_), Cell::Text(text)) => Cell::of_time(text),

@@ -1,4 +1,4 @@
-//! Conditions: as written, bound to the types in the sample, and bound again for messages with other
+//! Conditions as written, bound to the types in the sample, and bound again for messages with other
 //! types.
 
 use std::collections::HashMap;
@@ -12,7 +12,7 @@ use quarrier_messages::{Field, Kind, Schema, Value};
 
 use crate::{Error, Result, read_instructions};
 
-/// Search conditions of SQL-92 as written, like those after WHERE.
+/// SQL-92 search conditions as written, like those after WHERE.
 #[derive(Debug, Clone)]
 #[must_use]
 pub struct Conditions {
@@ -22,31 +22,31 @@ pub struct Conditions {
 #[derive(Debug, Clone)]
 struct Written {
     text: String,
-    /// Where it stands, for messages: `condition`, or a file and the line in it.
+    /// The location, for error messages: `condition`, or a file and a line.
     place: String,
 }
 
-/// The most conditions of one file.
+/// Maximum number of conditions in one file.
 const CONDITIONS_MAX: usize = 100_000;
 
 impl Conditions {
-    /// None.
+    /// Creates an empty set.
     pub(super) fn none() -> Self {
         Conditions { written: Vec::new() }
     }
 
-    /// One condition.
+    /// Creates a set of one condition.
     pub fn one(text: impl Into<String>) -> Self {
         let written = Written { text: text.into(), place: "condition".to_string() };
         Conditions { written: vec![written] }
     }
 
-    /// The conditions in a file, one a line; lines that begin with `--` are comments.
+    /// Reads the conditions in a file, one a line; lines that begin with `--` are comments.
     ///
     /// # Errors
-    /// [`Error::Request`] where the file cannot be read, has none, more than 100,000, or more than
-    /// [`INSTRUCTION_BYTES_MAX`](crate::INSTRUCTION_BYTES_MAX) bytes; [`Error::Stopped`] soon after
-    /// `stop` becomes true.
+    /// [`Error::Request`] if the file cannot be read, has no conditions, more than 100,000, or more
+    /// than [`INSTRUCTION_BYTES_MAX`](crate::INSTRUCTION_BYTES_MAX) bytes; [`Error::Stopped`] soon
+    /// after `stop` becomes true.
     pub fn of_file(path: &Path, stop: &AtomicBool) -> Result<Self> {
         let text = String::from_utf8(read_instructions(path, "conditions", stop)?);
         let text = text.map_err(|_| {
@@ -55,7 +55,7 @@ impl Conditions {
         Ok(Conditions { written: of_text(path, &text).map_err(Error::Request)? })
     }
 
-    /// How many there are.
+    /// The number of conditions.
     pub fn len(&self) -> usize {
         self.written.len()
     }
@@ -65,28 +65,29 @@ impl Conditions {
         self.written.is_empty()
     }
 
-    /// The conditions as text, in their order.
+    /// The conditions as strings, in order.
     pub fn texts(&self) -> impl Iterator<Item = &str> {
         self.written.iter().map(|written| &*written.text)
     }
 
-    /// Whether one names a list: then all columns must be known, for any of them may be an element.
+    /// Whether a condition names a list. All columns must then be known, since any may be an element of
+    /// the list.
     pub(super) fn name_lists(&self) -> bool {
         self.texts().any(sql::is_list)
     }
 
-    /// Whether they are right for columns of some kinds, with these names.
+    /// Whether the conditions are valid for columns with these names and some types.
     pub(super) fn are_right_somewhere(&self, schema: &Schema) -> bool {
         let unknown = |field: &Field| Field { name: field.name.clone(), kind: Kind::Null };
         let mut schema = Schema { fields: schema.fields.iter().map(unknown).collect() };
         self.bind(&mut schema).is_ok()
     }
 
-    /// Binds all of them to the columns of a table.
+    /// Binds all conditions to the columns of a table.
     ///
     /// # Errors
-    /// [`Error::Condition`] for the first that is wrong, [`Error::NoColumn`] for the first column
-    /// that the table does not have.
+    /// [`Error::Condition`] for the first invalid condition, [`Error::NoColumn`] for the first column
+    /// that the table lacks.
     pub fn bound(&self, schema: &Schema) -> Result<Vec<Expr>> {
         let Bound { exprs, unknown } = self.bind(&mut schema.clone())?;
         match unknown.into_iter().next() {
@@ -99,7 +100,7 @@ impl Conditions {
     /// returned with the error to report if no message has such a column.
     ///
     /// # Errors
-    /// [`Error::Condition`] for the first that is wrong.
+    /// [`Error::Condition`] for the first invalid condition.
     pub(super) fn bind(&self, schema: &mut Schema) -> Result<Bound> {
         sql::together(|| self.bind_each(schema))
     }
@@ -128,14 +129,14 @@ impl Conditions {
     }
 }
 
-/// Conditions that are bound.
+/// Bound conditions.
 #[derive(Debug, Clone)]
 pub(super) struct Bound {
     pub(super) exprs: Vec<Expr>,
     pub(super) unknown: Vec<Unknown>,
 }
 
-/// A column that is asked for and no message had yet.
+/// A requested column that no message has had yet.
 #[derive(Debug, Clone)]
 pub(super) struct Unknown {
     pub(super) name: String,
@@ -168,19 +169,19 @@ pub(super) struct Rebinding {
     known: Mutex<HashMap<Misfits, Arc<Rebound>>>,
 }
 
-/// Columns of the schema with other kinds, in order.
+/// Columns of the schema with other types, in order.
 pub(super) type Misfits = Vec<(usize, Kind)>;
 
-/// Conditions bound to other kinds.
+/// Conditions bound to other types.
 #[derive(Debug)]
 pub(super) struct Rebound {
-    /// Those that cannot be bound are FALSE in it.
+    /// Conditions that cannot be bound are FALSE in it.
     pub(super) sieve: Sieve,
-    /// Whether there is one that cannot be bound.
+    /// Whether any condition cannot be bound.
     pub(super) is_wrong: bool,
 }
 
-/// Kinds of misfits that are remembered, before all are forgotten.
+/// Maximum number of misfit sets that are remembered; the cache is cleared when full.
 const KNOWN_MAX: usize = 256;
 
 impl Rebinding {
@@ -188,13 +189,13 @@ impl Rebinding {
         Rebinding { conditions, schema, known: Mutex::default() }
     }
 
-    /// The schema that the conditions are bound to at first.
+    /// The schema that the conditions are first bound to.
     pub(super) fn schema(&self) -> &Schema {
         &self.schema
     }
 
-    /// The conditions bound to the kinds that a message asks for. What they are does not depend
-    /// on other messages than that one and those of the sample.
+    /// The conditions bound to the types that a message needs. The result depends only on that message
+    /// and the sample, not on other messages.
     pub(super) fn rebound(&self, misfits: &Misfits) -> Arc<Rebound> {
         let known = || lock(&self.known);
         if let Some(rebound) = known().get(misfits) {
@@ -221,7 +222,7 @@ impl Rebinding {
             bound.unwrap_or(Expr::Literal(Value::Boolean(false)))
         });
         let exprs: Vec<Expr> = bound.collect();
-        // A field that no message of the sample had is still found by its name without case.
+        // Fields missing from the sample are still matched by name, ignoring case.
         let fields = self.schema.fields.iter().enumerate();
         let open = fields.filter(|(_, field)| field.kind == Kind::Null).map(|(column, _)| column);
         Rebound { sieve: Sieve::new(&schema, &exprs).open(open), is_wrong }

@@ -1,5 +1,5 @@
-//! The end of the pipeline: messages across the borders of chunks are mended, and everything is
-//! counted and written in the order of the source.
+//! The end of the pipeline: joins messages that cross chunk borders, counts, and writes everything in
+//! the order of the source.
 
 use std::io;
 use std::ops::ControlFlow;
@@ -19,7 +19,7 @@ use crate::Error;
 /// Counts over all sources.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Tally {
-    /// For each condition.
+    /// The number of matches of each condition.
     pub(super) counts: Vec<u64>,
     pub(super) messages: u64,
     pub(super) rejected: u64,
@@ -38,7 +38,7 @@ pub(super) enum Ended {
     Output(io::Error),
     /// The run failed, for this reason.
     Failed(Error),
-    /// The conditions must be bound to the types that columns have in all messages, and the run must start again.
+    /// The conditions must be bound to the column types of all messages, and the run must start again.
     Again(RereadReason),
 }
 
@@ -50,30 +50,30 @@ pub(super) struct Drain<'d, 's> {
     pub(super) list: &'d mut Option<List>,
     pub(super) left_out: LeftOut,
     pub(super) ended: Option<Ended>,
-    /// The output so far for the source.
+    /// The output for this source so far.
     pub(super) printed: Printed,
-    /// The output of an earlier run, which is not repeated.
+    /// The output of an earlier run, which must not be repeated.
     earlier: Printed,
     setup: &'s Setup,
     /// For each column of the schema, the type that its first misfitting value needs.
     kinds: Vec<Option<Kind>>,
-    /// Reads messages across borders.
+    /// Reads messages that cross chunk borders.
     worker: Worker<'s>,
-    /// Whether messages are found from any offset, and need not be read in order.
+    /// Whether messages can be found from any offset, instead of read in order.
     is_found_anywhere: bool,
     message_bytes_max: usize,
-    /// Where the source's first message starts.
+    /// The start of the source's first message.
     first: usize,
     found: ChunkOutput,
-    /// The bytes of a message that is not complete yet.
+    /// The bytes of an incomplete message.
     carry: Vec<u8>,
-    /// Unreadable ranges near it.
+    /// Unreadable ranges near the carry.
     unreadable: Vec<std::ops::Range<u64>>,
-    /// The carry's place in the source.
+    /// The offset of the carry in the source.
     offset: u64,
-    /// Lines that started before it.
+    /// The number of lines that start before the carry.
     lines: u64,
-    /// Line feeds before it, if messages are read in order.
+    /// The number of line feeds before the carry, if messages are read in order.
     line_feeds: u64,
     is_inside: bool,
 }
@@ -127,21 +127,21 @@ impl<'d, 's> Drain<'d, 's> {
         }
     }
 
-    /// The run ended early.
+    /// Resets the state after a run that ended early.
     pub(super) fn clear(&mut self) {
         self.watch.end();
     }
 
-    /// The worker that read messages across borders.
+    /// Returns the worker that reads messages across borders.
     pub(super) fn into_worker(self) -> Worker<'s> {
         self.worker
     }
 
-    /// The bytes before the first message that starts in a chunk.
+    /// Takes the bytes before the first message that starts in a chunk.
     fn head(&mut self, chunk: &pipeline::Chunk<'_>, head: usize) -> ControlFlow<()> {
         let has_start = head < chunk.data.len();
         if self.is_inside && self.is_found_anywhere {
-            // The rest of a message that is too long.
+            // The bytes continue a message that is too long.
             self.is_inside = !has_start;
             self.offset = chunk.offset + head as u64;
             return ControlFlow::Continue(());
@@ -154,13 +154,13 @@ impl<'d, 's> Drain<'d, 's> {
         ControlFlow::Continue(())
     }
 
-    /// Whether a message can start at this offset, before which all was read. Messages that are found
-    /// from anywhere can.
+    /// Whether a message can start at this offset, before which everything was read. Always true if
+    /// messages can be found from any offset.
     fn is_border(&self, offset: u64) -> bool {
         self.is_found_anywhere || self.offset == offset && self.carry.is_empty() && !self.is_inside
     }
 
-    /// Passes over a hole inside a message that is too long: no zero ends it.
+    /// Skips a hole inside a message that is too long: zeros never end it.
     fn passes_over(&mut self, chunk: &pipeline::Chunk<'_>) -> bool {
         let is_passed = chunk.is_hole && self.is_inside && self.carry.is_empty();
         if is_passed {
@@ -174,7 +174,7 @@ impl<'d, 's> Drain<'d, 's> {
         self.unreadable.extend_from_slice(chunk.unreadable);
     }
 
-    /// Reads the messages in the carry; the last one only if it `is_over`.
+    /// Reads the messages in the carry, including the last one if it `is_over`.
     fn mend(&mut self, is_over: bool) -> ControlFlow<()> {
         if self.carry.is_empty() {
             return ControlFlow::Continue(());
@@ -201,7 +201,7 @@ impl<'d, 's> Drain<'d, 's> {
         flow
     }
 
-    /// The stream has no more bytes for now: emit complete messages.
+    /// Emits complete messages when the stream has no more bytes for now.
     fn hand_on(&mut self) -> ControlFlow<()> {
         if !(self.is_inside && self.is_found_anywhere) {
             self.mend(false)?;
@@ -212,7 +212,7 @@ impl<'d, 's> Drain<'d, 's> {
         }
     }
 
-    /// Counts and writes the findings in `data`, which starts at `offset`.
+    /// Counts and writes the matches in `data`, which starts at `offset`.
     fn emit(&mut self, offset: u64, data: &[u8], found: &ChunkOutput) -> ControlFlow<()> {
         let room = self.tally.limit.saturating_sub(self.tally.counts.first().copied().unwrap_or(0));
         let is_cut = found.counts.first().is_some_and(|&count| count >= room);
@@ -258,7 +258,7 @@ impl<'d, 's> Drain<'d, 's> {
     }
 
     /// Finds a value, before `end`, whose type changes the meaning of the conditions for earlier
-    /// messages. Then the conditions must be bound to the type that the column has in all messages.
+    /// messages. The conditions must then be bound to the column's type over all messages.
     fn contradiction(
         &mut self,
         found: &ChunkOutput,
@@ -270,7 +270,7 @@ impl<'d, 's> Drain<'d, 's> {
             let field = &rebinding.schema().fields[misfit.column];
             let known = &mut self.kinds[misfit.column];
             let before = match (*known, field.kind) {
-                // All values so far were NULL, which is the same in every type.
+                // All values so far were NULL, whose type does not matter.
                 (None, Kind::Null) => {
                     *known = Some(misfit.kind);
                     let bound = rebinding.rebound(&vec![(misfit.column, misfit.kind)]);
@@ -322,8 +322,8 @@ impl Sink<ChunkOutput> for Drain<'_, '_> {
         }
         self.head(chunk, found.head)?;
         if found.head < chunk.data.len() && !self.is_border(chunk.offset + found.head as u64) {
-            // A message that began earlier extends into the chunk, so the findings in the chunk are
-            // void.
+            // A message that began earlier extends into the chunk, so the matches found in the chunk
+            // are void.
             self.carry_on(chunk, found.head..chunk.data.len());
             self.mend(false)?;
         } else if found.head < chunk.data.len() {

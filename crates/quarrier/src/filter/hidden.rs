@@ -1,4 +1,4 @@
-//! The hidden columns of messages that are filtered: their places and bytes.
+//! The hidden columns of filtered messages: position and bytes.
 
 use quarrier_messages::build::Row;
 use quarrier_messages::{HiddenColumns, LINE_COLUMN, MESSAGE_COLUMN, OFFSET_COLUMN};
@@ -6,9 +6,9 @@ use quarrier_messages::{HiddenColumns, LINE_COLUMN, MESSAGE_COLUMN, OFFSET_COLUM
 /// The hidden columns that a request names.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct HiddenNames {
-    /// In conditions.
+    /// The hidden columns in conditions.
     pub(super) tested: HiddenColumns,
-    /// Among the columns of rows.
+    /// The hidden columns among the columns of rows.
     pub(super) shown: HiddenColumns,
 }
 
@@ -19,17 +19,17 @@ impl HiddenNames {
     }
 }
 
-/// A message, and where it stands in its source.
+/// A message and its position in the source.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct PlacedMessage<'m> {
-    /// Its line, from 1; only known when messages are read in order.
+    /// The line of the message, from 1; known only if messages are read in order.
     pub(super) line: u64,
     pub(super) offset: u64,
     pub(super) bytes: &'m [u8],
 }
 
 impl PlacedMessage<'_> {
-    /// Sets the selected columns of a row, and replaces fields of the message with such names.
+    /// Sets the selected hidden columns of a row, replacing message fields with the same names.
     pub(super) fn put(&self, selected: HiddenColumns, row: &mut impl Row) {
         let numbers = [
             (selected.line, LINE_COLUMN, self.line),

@@ -4,7 +4,7 @@ use quarrier_messages::Format;
 
 use crate::{Error, Result};
 
-/// The format of a source.
+/// Detects the format of a source, unless it is `requested`.
 ///
 /// # Errors
 /// [`Error::Unsupported`] for Arrow and Parquet, with what to use instead.

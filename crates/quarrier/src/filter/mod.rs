@@ -1,4 +1,4 @@
-//! Filter: the messages of sources for which a condition is true, without loading anything first.
+//! Filter: finds the messages for which a condition is true, without loading the sources first.
 //!
 //! ```text
 //!  source ─→ sample ─→ conditions bound to its columns ─→ Sieve
@@ -6,8 +6,8 @@
 //!                                                              └──→ Filtered: counts, account
 //! ```
 //!
-//! A column has the kind that holds the values of all messages. The first ones show it; where a later
-//! value is of another kind, the source is read again from its start.
+//! The type of a column covers the values of all messages. The sample determines it; if a later value
+//! has another type, the source is read again from its start.
 
 mod account;
 mod again;
@@ -80,25 +80,25 @@ pub struct Filter {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Form {
-    /// Nothing: they are counted.
+    /// No output; messages are only counted.
     Count,
-    /// Their original bytes.
+    /// The original bytes of each message.
     Messages,
-    /// Their own bytes, once for each condition that is true: see [`Rows::conditions`].
+    /// The original bytes, once for each condition that is true: see [`Rows::conditions`].
     Matches,
-    /// A line with tabs between the values.
+    /// A line of tab-separated values.
     Text,
-    /// A JSON object a line, with the requested columns, or else all fields of the message.
+    /// A JSON object a line, with the requested columns, or all fields of the message.
     Json,
-    /// A record of CSV.
+    /// A CSV record.
     Csv,
-    /// Record batches of Arrow.
+    /// Arrow record batches.
     Arrow,
 }
 
 impl Filter {
-    /// A request for the bytes of the messages for which the condition is true. Several conditions
-    /// are evaluated in one pass, and only counted, except for [`Form::Matches`].
+    /// Creates a request for the bytes of matching messages. Several conditions are evaluated in one
+    /// pass, and only counted, except for [`Form::Matches`].
     pub fn new(conditions: Conditions) -> Self {
         Filter {
             conditions: Arc::new(conditions),
@@ -119,13 +119,13 @@ impl Filter {
         self
     }
 
-    /// The columns of rows; None: those that the first messages have.
+    /// Sets the columns of rows; `None` for the columns of the sample.
     pub fn columns(mut self, columns: Option<Vec<String>>) -> Self {
         self.columns = columns;
         self
     }
 
-    /// The format of the messages; `None` to detect it for each source.
+    /// Sets the format of the messages; `None` to detect it for each source.
     pub fn format(mut self, format: Option<Format>) -> Self {
         self.format = format;
         self
@@ -138,13 +138,13 @@ impl Filter {
         self
     }
 
-    /// Messages that do not parse are listed in this file, one JSON object a line.
+    /// Lists rejected messages in this file, one JSON object a line.
     pub fn rejects(mut self, path: Option<PathBuf>) -> Self {
         self.rejects = path;
         self
     }
 
-    /// Threads that read and evaluate; 0: one a CPU, as if it is not set.
+    /// The number of threads that read and evaluate; 0, the default, means one per CPU.
     pub fn workers(mut self, workers: usize) -> Self {
         self.workers = workers;
         self
@@ -156,14 +156,14 @@ impl Filter {
         self
     }
 
-    /// Whether a file is followed: at its end, the run waits for more, until it is to stop. A file that
-    /// takes the place of another one, or was cut off, is read from its start.
+    /// Whether to follow a file: the run waits at its end for more data, until stopped. A file that was
+    /// replaced or truncated is read from its start.
     pub fn follow(mut self, follows: bool) -> Self {
         self.follows = follows;
         self
     }
 
-    /// The hidden columns that conditions may name, and those among the columns of rows.
+    /// The hidden columns in conditions, and those among the columns of rows.
     fn hidden(&self) -> (HiddenColumns, HiddenColumns) {
         let all = |all: HiddenColumns, one: HiddenColumns| all | one;
         let tested = self.conditions.texts().map(HiddenColumns::named_in);
@@ -172,13 +172,13 @@ impl Filter {
         (tested.fold(none, all), shown.fold(none, all))
     }
 
-    /// The conditions, in their order.
+    /// The conditions, in order.
     pub fn conditions(&self) -> &Conditions {
         &self.conditions
     }
 
-    /// Filters one source after another. Ends soon after `stop` becomes true; messages that were
-    /// handed on until then are right.
+    /// Filters the sources in order. Ends soon after `stop` becomes true; messages passed to the
+    /// watcher until then are correct.
     ///
     /// # Errors
     /// [`Error::Output`](crate::Error::Output) if the watcher returns an error for rows. Errors of a

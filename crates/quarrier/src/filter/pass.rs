@@ -9,10 +9,10 @@ use quarrier_core::source::{Memory, Source};
 use super::drain::Drain;
 use super::worker::FilterKernel;
 
-/// The owned bytes of a chunk: its results are held until its turn.
+/// The number of bytes that a chunk owns. Its results stay in memory until their turn.
 const CHUNK_BYTES: usize = 4 << 20;
 
-/// Where bytes come from.
+/// The origin of the bytes.
 pub(super) enum Bytes<'b> {
     Source(&'b dyn Source),
     Stream(&'b mut (dyn Read + Send)),

@@ -1,4 +1,4 @@
-//! One source, read as often as its columns' kinds ask for: see [`again`](super::again).
+//! Reads one source as often as the types of its columns require: see [`again`](super::again).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use super::worker::{FilterKernel, Setup};
 use crate::Error;
 
 impl Session<'_, '_> {
-    /// Filters one source; `is_last` is whether no other follows.
+    /// Filters one source; `is_last` says that no other follows.
     pub(super) fn passes(
         &mut self,
         name: &str,
@@ -58,7 +58,7 @@ impl Session<'_, '_> {
         })
     }
 
-    /// The setup of a run that finds the types of all fields.
+    /// The setup of a run that infers the types of all fields.
     fn setup_for_kinds(&self, name: &str, sample: &Sample) -> Result<Setup, Ended> {
         let format = kind::format_of(name, &sample.bytes, self.requested_format());
         let format = format.map_err(Ended::Failed)?;
@@ -78,7 +78,7 @@ impl Session<'_, '_> {
         })
     }
 
-    /// The fields of all messages, with the kinds that a table's columns have.
+    /// The fields of all messages, with the column types of a table.
     fn kinds(&mut self, name: &str, setup: &Setup, bytes: Bytes<'_>) -> Result<Schema, Ended> {
         let mut tally = Tally { counts: vec![0], messages: 0, rejected: 0, limit: u64::MAX };
         let mut list = None;

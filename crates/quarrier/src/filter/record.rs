@@ -1,35 +1,35 @@
-//! The values of one message, collected.
+//! The values of one message.
 
 use std::collections::HashMap;
 
 use quarrier_messages::build::{Cell, FieldId, Row};
 
-/// Fields that are remembered by name.
+/// Maximum number of fields that are remembered by name.
 const FIELDS_MAX: usize = 4_096;
 
-/// A column that is asked for.
+/// A requested column.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Wanted {
     pub(super) name: String,
-    /// Whether this is known to be a field's exact name; if not, a field whose name differs only in
-    /// ASCII case also matches.
+    /// Whether this is the exact name of a field; if not, a field whose name differs only in ASCII case
+    /// also matches.
     pub(super) is_known: bool,
 }
 
-/// Values of a message, by field. Kept from one message to the next, with its fields.
+/// The values of a message, by field. Reused from one message to the next, with its fields.
 #[derive(Debug)]
 pub(super) struct Record {
-    /// Whether only the fields given at first are wanted.
+    /// Whether only the initial fields are requested.
     is_closed: bool,
-    /// The fields that match by name without case.
+    /// The fields that match by name, ignoring case.
     open: Vec<usize>,
     names: Vec<String>,
     places: HashMap<String, usize>,
-    /// Which of them came.
+    /// The fields that have occurred in any message.
     seen: Vec<bool>,
     left_out: Vec<String>,
     cells: Vec<Option<Held>>,
-    /// Fields that the message has, in its order.
+    /// The fields of the current message, in its order.
     set: Vec<usize>,
     text: String,
 }
@@ -37,7 +37,7 @@ pub(super) struct Record {
 #[derive(Debug, Clone, Copy)]
 enum Held {
     Cell(Cell<'static>),
-    /// From and to in `text`.
+    /// The start and end in `text`.
     Text(usize, usize),
 }
 
@@ -45,7 +45,7 @@ enum Held {
 const LEFT_OUT_MAX: usize = 8;
 
 impl Record {
-    /// A record of these fields only, or of all.
+    /// Creates a record of only these columns, or of all fields.
     pub(super) fn new(columns: Option<&[Wanted]>) -> Self {
         let wanted = columns.unwrap_or_default();
         let names: Vec<String> = wanted.iter().map(|wanted| wanted.name.clone()).collect();
@@ -77,7 +77,7 @@ impl Record {
         &self.names
     }
 
-    /// Fields that the message has, in its order.
+    /// The fields of the current message, in its order.
     pub(super) fn set(&self) -> &[usize] {
         &self.set
     }
@@ -90,12 +90,12 @@ impl Record {
         }
     }
 
-    /// Whether a field given at first has occurred.
+    /// Whether an initial field has occurred.
     pub(super) fn has_seen(&self, name: &str) -> bool {
         self.names.iter().zip(&self.seen).any(|(known, seen)| known == name && *seen)
     }
 
-    /// Fields that were seen and are not wanted.
+    /// Names of fields that occurred but were not requested.
     pub(super) fn left_out(&self) -> &[String] {
         &self.left_out
     }

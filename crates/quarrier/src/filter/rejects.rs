@@ -1,4 +1,4 @@
-//! Rejected messages: counted, the first one reported, all of them listed in a file.
+//! Rejected messages: counts all, reports the first, and lists them in a file.
 
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Seek, SeekFrom, Write};
@@ -7,22 +7,22 @@ use std::path::{Path, PathBuf};
 use crate::tables::reject_row;
 use crate::{Error, Result};
 
-/// A message that was left out.
+/// A rejected message.
 #[derive(Debug)]
 pub(super) struct Reject {
-    /// Its place in the current bytes.
+    /// The offset in the current bytes.
     pub(super) at: usize,
-    /// How many lines of these bytes started before its own.
+    /// The number of lines in these bytes that start before it.
     pub(super) line: u64,
     pub(super) reason: String,
-    /// Its bytes, or the first of them.
+    /// The bytes of the message, or the first of them.
     pub(super) bytes: Box<[u8]>,
 }
 
-/// The file in which they are listed, one JSON object a line. It has its name when it is whole.
+/// The list of rejects as a file, one JSON object a line. The file gets its name only when complete.
 pub(super) struct List {
     path: PathBuf,
-    /// Its temporary name; `None` if the target is a pipe or device rather than a regular file.
+    /// The temporary name; `None` if the target is a pipe or a device.
     part: Option<PathBuf>,
     out: BufWriter<File>,
 }
@@ -54,7 +54,7 @@ impl List {
         written.map_err(|error| Error::Rejects { path: self.path.clone(), error })
     }
 
-    /// How long the list is, for who may have to go [`back_to`](Self::back_to).
+    /// The current length of the list in bytes, for a later [`back_to`](Self::back_to).
     ///
     /// # Errors
     /// [`Error::Rejects`].
@@ -63,7 +63,7 @@ impl List {
         self.checked(length)
     }
 
-    /// Removes the entries added after the list had this length.
+    /// Removes the entries added since the list had this length.
     ///
     /// # Errors
     /// [`Error::Rejects`].
@@ -89,21 +89,21 @@ impl List {
 impl Drop for List {
     fn drop(&mut self) {
         if let Some(part) = &self.part {
-            // Removes the incomplete list; nobody is left to report an error to.
+            // Removes the incomplete list; no caller is left to take an error.
             let _ = fs::remove_file(part);
         }
     }
 }
 
-/// Messages of one source that were left out.
+/// The rejected messages of one source.
 #[derive(Debug, Default)]
 #[non_exhaustive]
 pub struct LeftOut {
-    /// How many.
+    /// The number of rejected messages.
     pub count: u64,
-    /// The number of messages.
+    /// The number of messages, rejected ones included.
     pub messages: u64,
-    /// The line of the first, from 1, and why it was left out.
+    /// The line of the first rejected message, from 1, and the reason.
     pub first: Option<(u64, String)>,
 }
 

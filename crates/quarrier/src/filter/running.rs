@@ -1,4 +1,4 @@
-//! A run over all sources of a request.
+//! Runs a request over all of its sources.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -30,28 +30,28 @@ use crate::{Error, Named, Opened, Opener, Place, Result, Sources};
 pub struct Filtered {
     /// The conditions.
     pub conditions: Arc<Conditions>,
-    /// How many messages each condition is true for.
+    /// The number of messages for which each condition is true.
     pub counts: Vec<u64>,
-    /// Messages that were evaluated.
+    /// The number of evaluated messages.
     pub messages: u64,
-    /// Messages that were left out.
+    /// The number of rejected messages.
     pub rejected: u64,
-    /// The runs over the sources that were read, in their order.
+    /// The runs over the sources, in order.
     pub runs: Vec<Run>,
     /// The cost of remote sources, if there were any.
     pub remote: Option<RemoteCost>,
-    /// Time to bind conditions, and to take samples.
+    /// Time spent binding conditions and taking samples.
     pub bind: Duration,
-    /// Whether it was stopped.
+    /// Whether the run was stopped.
     pub is_stopped: bool,
-    /// The largest source, where it may be read again at no price.
+    /// The largest source, if reading it again is nearly free.
     pub(super) largest: Option<Largest>,
 }
 
 /// The source with the most bytes read.
 pub(super) struct Largest {
     pub(super) source: Option<Box<dyn Source>>,
-    /// Which of the runs is its.
+    /// The index of its run.
     pub(super) run: usize,
 }
 
@@ -77,7 +77,7 @@ impl Filtered {
         }
     }
 
-    /// Takes in a run, and keeps its source where no other was as large.
+    /// Adds a run, and keeps its source if it is the largest so far.
     fn add(&mut self, run: Run, source: Option<Box<dyn Source>>) {
         let most = self.largest.as_ref().map_or(0, |largest| self.runs[largest.run].bytes);
         if self.largest.is_none() || run.bytes >= most {
@@ -94,15 +94,15 @@ pub(super) struct Session<'f, 'w> {
     pub(super) watch: &'w mut dyn Watch,
     /// The format of the current source, if it is known.
     told: Option<Format>,
-    /// Columns that were seen so far.
+    /// Columns seen so far.
     schema: Schema,
     output_kind: Option<OutputKind>,
     is_open: bool,
     pub(super) list: Option<List>,
     pub(super) tally: Tally,
-    /// Columns that are asked for and no message had yet.
+    /// Requested columns that no message has had yet.
     unknown: Vec<Unknown>,
-    /// Whether all sources were read whole.
+    /// Whether every source was read to its end.
     is_whole: bool,
     bind: Duration,
 }
@@ -149,7 +149,7 @@ impl<'f, 'w> Session<'f, 'w> {
             match self.open_and_filter(named, opener, is_last, &mut filtered) {
                 Ok(()) => {}
                 Err(Ended::Output(error)) => {
-                    // A receiver that wants no more rows may still want the list of rejects so far.
+                    // A receiver that accepts no more rows may still want the list of rejects so far.
                     self.list.take().map_or(Ok(()), List::finish)?;
                     return Err(Error::Output(error));
                 }
@@ -227,7 +227,7 @@ impl<'f, 'w> Session<'f, 'w> {
                 return Ok((run, false));
             }
         };
-        // The reader of the whole source reports errors at its start.
+        // The reader of the whole source reports an error at its start.
         match quarrier_messages::decompressed(source) {
             Ok(Some(_)) => Ok((self.passes(&name, Origin::Compressed(source), is_last)?, false)),
             Ok(None) | Err(_) => Ok((self.passes(&name, Origin::Source(source), is_last)?, true)),
@@ -238,7 +238,7 @@ impl<'f, 'w> Session<'f, 'w> {
         Subject { name, requested: self.requested_format(), limits: &self.filter.limits }
     }
 
-    /// The known or requested format of the current source.
+    /// The detected or requested format of the current source.
     pub(super) fn requested_format(&self) -> Option<&Format> {
         self.told.as_ref().or(self.filter.format.as_ref())
     }
@@ -294,7 +294,7 @@ impl<'f, 'w> Session<'f, 'w> {
         };
         self.bind += started.elapsed();
         let sieve = Sieve::new(&schema, &exprs);
-        // A word of a condition may stand in a string, and name no column.
+        // A word of a condition may be part of a string rather than a column name.
         let is_tested = |field: &Field| {
             schema.fields.iter().position(|known| known == field).is_some_and(|at| sieve.names(at))
         };
@@ -314,7 +314,7 @@ impl<'f, 'w> Session<'f, 'w> {
         })
     }
 
-    /// Columns to be shown that no message had yet.
+    /// Requested output columns that no message has had yet.
     fn unknown_columns(&self) -> Vec<Unknown> {
         let wanted = self.filter.columns.iter().flatten();
         let unknown = wanted.filter(|name| self.schema.position(name).is_none());
@@ -325,14 +325,14 @@ impl<'f, 'w> Session<'f, 'w> {
         unknown.map(|name| Unknown { name: name.clone(), reason: said(name) }).collect()
     }
 
-    /// The columns of the messages so far.
+    /// The visible columns of the messages so far.
     fn visible(&self) -> impl Iterator<Item = &Field> {
         let (tested, shown) = self.filter.hidden();
         let is_hidden = move |field: &&Field| (tested | shown).has(&field.name);
         self.schema.fields.iter().filter(move |field| !is_hidden(field))
     }
 
-    /// The kind of output, with the columns of the first messages.
+    /// The type of output, with the columns of the sample.
     fn output_kind(&self) -> OutputKind {
         let filter = self.filter;
         let known = |field: &Field| Wanted { name: field.name.to_string(), is_known: true };
@@ -375,7 +375,7 @@ impl<'f, 'w> Session<'f, 'w> {
         bytes: Bytes<'_>,
         earlier: Printed,
     ) -> std::result::Result<Run, Ended> {
-        // Nothing is written, not even a header, before there is something to read.
+        // Write nothing, not even a header, before a source could be opened.
         if !self.is_open {
             let is_certain = self.unknown.is_empty() || matches!(bytes, Bytes::Stream(_));
             let header = Header::new(&setup.output_kind, is_certain, &self.filter.conditions);
@@ -398,7 +398,7 @@ impl<'f, 'w> Session<'f, 'w> {
             drain.clear();
         }
         let (ended, position) = (drain.ended.take(), drain.offset());
-        // The types seen so far are not those of all messages.
+        // The types seen before the reread do not cover all messages.
         if let Some(again @ Ended::Again(_)) = ended {
             return Err(again);
         }
@@ -417,7 +417,7 @@ impl<'f, 'w> Session<'f, 'w> {
         Ok(run)
     }
 
-    /// Columns that messages had after all.
+    /// Adds columns that occurred after the sample.
     fn learn(&mut self, rebinding: &Rebinding, workers: &[Worker<'_>]) {
         let schema = rebinding.schema();
         let has_seen = |name: &str| {
@@ -445,7 +445,7 @@ impl<'f, 'w> Session<'f, 'w> {
     ) {
         let interrupted_at = (self.is_stopped() && position < end).then_some(position);
         self.is_whole &= run.unreadable.is_empty() && interrupted_at.is_none();
-        // Rows have the columns that they had at first.
+        // Rows keep their initial columns.
         let mut left_out = Vec::new();
         if self.filter.columns.is_none() {
             left_out.extend(workers.iter().flat_map(Worker::fields_left_out));
@@ -455,7 +455,7 @@ impl<'f, 'w> Session<'f, 'w> {
         self.watch.done(&Done { name, run, interrupted_at, fields_left_out: left_out });
     }
 
-    /// A column that no message had, where all of them were seen.
+    /// The error for a column that no message had, if all messages were seen.
     fn not_there(&self) -> Option<Error> {
         let is_whole = !self.is_stopped() && !self.tally.is_full() && self.is_whole;
         let unknown = self.unknown.first().filter(|_| is_whole && self.tally.messages > 0)?;
@@ -469,7 +469,7 @@ impl Unknown {
     }
 }
 
-/// Takes in the columns of further messages.
+/// Adds the columns of further messages to the schema.
 fn widen(schema: &mut Schema, seen: &Schema) {
     for field in &seen.fields {
         match schema.fields.iter_mut().find(|known| known.name == field.name) {

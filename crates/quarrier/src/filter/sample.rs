@@ -1,4 +1,4 @@
-//! The first messages of a source, by which its columns and their types are inferred.
+//! The first messages of a source, which determine its columns and their types.
 
 use std::io::{self, Cursor, ErrorKind, Read};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,11 +13,11 @@ use super::kind;
 use crate::Result;
 use crate::source::Failing;
 
-/// Bytes of a sample; more only where they hold no whole message.
+/// Size of a sample; it grows only if it holds no complete message.
 const SAMPLE_BYTES: usize = 1 << 20;
 
-/// How long to wait for a slow stream before the bytes so far are enough. A fast one fills a sample in
-/// much less, so that its inferred types do not depend on time.
+/// Maximum time to wait for a slow stream; then the bytes so far must do. A fast stream fills a sample
+/// in much less time, so its inferred types do not depend on timing.
 const LISTEN_MAX: Duration = Duration::from_secs(1);
 
 /// The source of a sample.
@@ -40,21 +40,21 @@ impl Subject<'_> {
         first.is_some_and(|first| reader.end(&bytes[first..], false) > 0)
     }
 
-    /// The size from which a sample is not searched for a message any more.
+    /// The size from which a sample is no longer searched for a message.
     fn bytes_max(&self) -> usize {
         self.limits.message_bytes_max + SAMPLE_BYTES
     }
 }
 
-/// Where the first message starts, as [`Reader::open`]. The first records of CSV are enough where
-/// more have not come yet.
+/// The start of the first message, as in [`Reader::open`]. The first records of CSV are enough if no
+/// more have arrived yet.
 fn open(format: &Format, reader: &FormatReader, bytes: &[u8], is_all: bool) -> Option<usize> {
     let first = reader.open(bytes, is_all);
     if first.is_some() || !matches!(format, Format::Csv(_)) {
         return first;
     }
     let lines = &bytes[..memrchr(b'\n', bytes)? + 1];
-    // Else a line may end within quotes.
+    // An odd number of quotes may mean that a line ends within quotes.
     let is_outside = memchr_iter(b'"', lines).count().is_multiple_of(2);
     reader.open(lines, is_outside).filter(|&first| first + 1 < lines.len())
 }
@@ -63,7 +63,7 @@ fn open(format: &Format, reader: &FormatReader, bytes: &[u8], is_all: bool) -> O
 #[derive(Debug, Default)]
 pub(super) struct Sample {
     pub(super) bytes: Vec<u8>,
-    /// Whether they are all of it.
+    /// Whether they are the whole source.
     pub(super) is_all: bool,
     /// The error that ends the stream after these bytes.
     pub(super) error: Option<io::Error>,
@@ -92,8 +92,8 @@ impl Sample {
         sample
     }
 
-    /// Takes a sample of a stream, which continues after it. Does not wait for a slow or pausing stream
-    /// once there is a message.
+    /// Takes a sample of a stream, which then continues after the sample. Once a message is complete,
+    /// does not wait for a slow or pausing stream.
     pub(super) fn of_stream(
         stream: &mut dyn Read,
         subject: Subject<'_>,

@@ -1,4 +1,4 @@
-//! Matching messages as rows: workers format them, the sink writes them in order.
+//! Formats matching messages as rows: workers format them, the sink writes them in order.
 
 use std::io::Write;
 
@@ -15,11 +15,11 @@ use super::worker::read_one;
 /// The output for matching messages.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum OutputKind {
-    /// Their number.
+    /// A count.
     Count,
-    /// Their bytes.
+    /// The bytes of each message.
     Bytes,
-    /// Their bytes, and the conditions that are true.
+    /// The bytes of each message, and the conditions that are true.
     Matches,
     /// Rows of these columns.
     Rows(RowFormat, Vec<Wanted>),
@@ -27,7 +27,7 @@ pub(super) enum OutputKind {
     Objects,
     /// Record batches of these columns.
     Batches(quarrier_messages::Schema),
-    /// The types of all fields, and no message.
+    /// The types of all fields, without messages.
     Kinds,
 }
 
@@ -60,9 +60,9 @@ pub(super) struct Shower {
 enum Rows {
     Text,
     Json {
-        /// The fields' names as they stand in an object, with the colon.
+        /// The names of the fields as JSON object keys, with the colon.
         keys: Vec<Vec<u8>>,
-        /// Whether fields that a message does not have are NULL.
+        /// Whether to write NULL for fields that a message lacks.
         is_full: bool,
     },
     Csv(Box<csv::Writer<Vec<u8>>>),
@@ -72,7 +72,7 @@ enum Rows {
 }
 
 impl Shower {
-    /// A formatter, if the bytes of messages are not enough.
+    /// Creates a formatter; `None` if the bytes of messages are enough.
     pub(super) fn new(output_kind: &OutputKind, reader: FormatReader) -> Option<Self> {
         let (record, rows) = match output_kind {
             OutputKind::Count | OutputKind::Bytes | OutputKind::Matches => return None,
@@ -96,10 +96,10 @@ impl Shower {
         Some(Shower { reader, record, rows, text: String::new() })
     }
 
-    /// Appends the message at `at`, with these of its hidden columns.
+    /// Appends the message at `at`, with the selected hidden columns.
     ///
     /// # Errors
-    /// Why it cannot be shown.
+    /// Why the message cannot be formatted.
     pub(super) fn show(
         &mut self,
         (data, at, is_end): (&[u8], usize, bool),
@@ -144,12 +144,12 @@ impl Shower {
         }
     }
 
-    /// Whether a message had a field of this name, be it without a value.
+    /// Whether any message had a field of this name, with or without a value.
     pub(super) fn has_seen(&self, name: &str) -> bool {
         self.record.has_seen(name)
     }
 
-    /// All fields with their kinds, where those are wanted.
+    /// All fields with their types, in a run that infers types.
     pub(super) fn kinds(&self) -> impl Iterator<Item = (&str, &KindFinder)> {
         let kinds = match &self.rows {
             Rows::Kinds(kinds) => kinds.as_slice(),
@@ -158,7 +158,7 @@ impl Shower {
         self.record.names().iter().map(String::as_str).zip(kinds)
     }
 
-    /// Fields that messages have and rows do not.
+    /// Fields of messages that have no column in the rows.
     pub(super) fn left_out(&self) -> Vec<String> {
         self.record.left_out().to_vec()
     }
@@ -175,13 +175,13 @@ fn writer() -> csv::Writer<Vec<u8>> {
     csv::Writer::from_writer(Vec::new())
 }
 
-/// The header of rows, where they have one.
+/// The header of rows, if the format has one.
 pub(super) fn header(format: RowFormat, columns: &[Wanted]) -> Vec<u8> {
     if format != RowFormat::Csv || columns.is_empty() {
         return Vec::new();
     }
     let mut csv = writer();
-    // Into memory, where nothing fails.
+    // Writing to memory does not fail.
     let _ = csv.write_record(columns.iter().map(|wanted| &wanted.name));
     csv.into_inner().unwrap_or_default()
 }
@@ -208,7 +208,7 @@ fn record_of(
     writer.write_record(None::<&[u8]>).map_err(std::io::Error::other)
 }
 
-/// The value as text; nothing for NULL.
+/// The value as a string; empty for NULL.
 fn plain<'t>(cell: Cell<'t>, text: &'t mut String) -> &'t str {
     if let Cell::Text(text) = cell {
         return text;
@@ -216,7 +216,7 @@ fn plain<'t>(cell: Cell<'t>, text: &'t mut String) -> &'t str {
     text.clear();
     cell.write(text);
     if let Cell::Timestamp(_) = cell {
-        // As ISO 8601 has it.
+        // In ISO 8601.
         return iso(text);
     }
     text

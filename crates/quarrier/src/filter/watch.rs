@@ -15,28 +15,28 @@ use super::show::{OutputKind, header};
 use super::worker::ChunkOutput;
 use crate::{Error, Result};
 
-/// Takes rows in the order of the sources, and sees the run go on. A closure that takes rows is one,
-/// too.
+/// Receives rows in the order of the sources, and the progress of the run. A closure that takes rows
+/// implements it.
 pub trait Watch: Send {
     /// Announces rows and their header; called once, when there are bytes to read.
     ///
     /// # Errors
-    /// Ends the run.
+    /// An error ends the run.
     fn open(&mut self, header: &Header) -> io::Result<()> {
         let _ = header;
         Ok(())
     }
 
-    /// Every column that is asked for has come. Until then the run may yet fail for a column that no
-    /// message has, see [`Header::is_certain`].
+    /// Every requested column has occurred. Until then the run may still fail over a column that no
+    /// message has; see [`Header::is_certain`].
     ///
     /// # Errors
-    /// Ends the run.
+    /// An error ends the run.
     fn certain(&mut self) -> io::Result<()> {
         Ok(())
     }
 
-    /// Rows that follow the ones before.
+    /// Takes the next rows.
     ///
     /// # Errors
     /// Ends the run.
@@ -45,12 +45,12 @@ pub trait Watch: Send {
     /// A stream has no more bytes for now: flush any output held back.
     ///
     /// # Errors
-    /// Ends the run.
+    /// An error ends the run.
     fn pause(&mut self) -> io::Result<()> {
         Ok(())
     }
 
-    /// A pass over a source begins; `end` is its length, or [`u64::MAX`] if that is not known.
+    /// A pass over a source begins; `end` is its length, or [`u64::MAX`] if unknown.
     fn begin(&mut self, name: &str, end: u64) {
         let _ = (name, end);
     }
@@ -60,15 +60,15 @@ pub trait Watch: Send {
         let _ = offset;
     }
 
-    /// The pass is over.
+    /// The pass has ended.
     fn end(&mut self) {}
 
-    /// Something of a source is damaged and left out; the line says what and where.
+    /// A damaged part of a source was skipped; the line says what and where.
     fn damaged(&mut self, name: &str, damage: &str) {
         let _ = (name, damage);
     }
 
-    /// Messages of a source were left out.
+    /// A source has rejected messages.
     fn left_out(&mut self, name: &str, left_out: &LeftOut) {
         let _ = (name, left_out);
     }
@@ -78,10 +78,10 @@ pub trait Watch: Send {
         let _ = done;
     }
 
-    /// A source failed, or no source has a column. `Ok` continues with the rest.
+    /// A source failed, or no source has a requested column. `Ok` continues with the rest.
     ///
     /// # Errors
-    /// Ends the run with this error, which is what happens if nothing is said.
+    /// An error ends the run; the default returns the error unchanged.
     fn failed(&mut self, error: Error) -> Result<()> {
         Err(error)
     }
@@ -96,16 +96,16 @@ where
     }
 }
 
-/// Facts about the rows before they come.
+/// Facts about the rows, passed before the first.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Header {
-    /// The text before the first row: the header of CSV.
+    /// The bytes before the first row: the header of CSV.
     pub text: Vec<u8>,
     /// The schema of record batches.
     pub schema: Option<SchemaRef>,
-    /// Whether all requested columns were seen, or the source is a stream, which must not wait.
-    /// Otherwise rows should be held back until [`Watch::certain`], or the end.
+    /// Whether all requested columns were seen, or the source is a stream, whose rows must not wait.
+    /// Otherwise hold rows back until [`Watch::certain`], or the end.
     pub is_certain: bool,
     /// The conditions, in the order in which [`Rows::conditions`] numbers them.
     pub conditions: Arc<Conditions>,
@@ -129,7 +129,7 @@ impl Header {
     }
 }
 
-/// Messages for which the condition is true, one at least: consecutive ones of a source.
+/// Consecutive matching messages of one source; at least one.
 pub struct Rows<'r> {
     source: &'r str,
     offset: u64,
@@ -141,9 +141,9 @@ pub struct Rows<'r> {
 /// A message in its original form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Message<'r> {
-    /// Where it starts, after decompression.
+    /// The offset of the message, after decompression.
     pub offset: u64,
-    /// Its bytes, without the end of the line.
+    /// The bytes of the message, without the line ending.
     pub bytes: &'r [u8],
 }
 
@@ -158,12 +158,12 @@ impl<'r> Rows<'r> {
         Rows { source, offset, data, found, these }
     }
 
-    /// The source's name.
+    /// The name of the source.
     pub fn source(&self) -> &'r str {
         self.source
     }
 
-    /// How many there are.
+    /// The number of rows.
     pub fn len(&self) -> usize {
         self.these.len()
     }
@@ -173,7 +173,7 @@ impl<'r> Rows<'r> {
         self.these.is_empty()
     }
 
-    /// The messages themselves, whatever was made of them.
+    /// The messages themselves, in any output format.
     pub fn messages(&self) -> impl Iterator<Item = Message<'r>> + use<'r> {
         let (offset, data) = (self.offset, self.data);
         self.found.spans[self.these.clone()].iter().map(move |&(from, to)| Message {
@@ -189,7 +189,7 @@ impl<'r> Rows<'r> {
         matches.iter().map(|&condition| condition as usize)
     }
 
-    /// The rows as lines of text, JSON or CSV, if one of these was requested.
+    /// The rows as lines of text, JSON or CSV, if such a format was requested.
     pub fn text(&self) -> &'r [u8] {
         let shown = &self.found.shown;
         let end_of = |rows: usize| match rows.checked_sub(1) {
@@ -206,7 +206,7 @@ impl<'r> Rows<'r> {
     }
 }
 
-/// A source that was read, to its end or until the run was to end.
+/// A source that was read to its end, or until the run ended.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Done<'d> {
@@ -214,8 +214,8 @@ pub struct Done<'d> {
     pub name: &'d str,
     /// The run: bytes, time, load of stages, unreadable ranges.
     pub run: &'d Run,
-    /// Where it was interrupted; all messages before were filtered.
+    /// The offset of an interruption; all messages before it were filtered.
     pub interrupted_at: Option<u64>,
-    /// Fields that came after the columns of rows were known, and have none: the first few.
+    /// Fields that occurred after the columns of rows were fixed, and so have no column: the first few.
     pub fields_left_out: Vec<String>,
 }

@@ -1,4 +1,4 @@
-//! The kernel: messages of a chunk parsed, evaluated and, where they match, shown.
+//! The kernel: parses and evaluates the messages of a chunk, and formats those that match.
 
 use std::sync::{Arc, Mutex};
 
@@ -26,7 +26,7 @@ pub(super) struct Setup {
     pub(super) rebinding: Rebinding,
     pub(super) output_kind: OutputKind,
     pub(super) hidden: HiddenNames,
-    /// Whether all messages left out are listed, or counted and the first one kept.
+    /// Whether to list every rejected message, instead of counting them and keeping the first.
     pub(super) lists_rejects: bool,
 }
 
@@ -37,51 +37,51 @@ impl Setup {
     }
 }
 
-/// Workers that have nothing to do.
+/// The pool of idle workers.
 pub(super) struct FilterKernel<'s> {
     pub(super) setup: &'s Setup,
     idle: Mutex<Vec<Worker<'s>>>,
 }
 
-/// The result of a chunk, or of a message that crosses the border of two.
+/// The result of a chunk, or of a message that crosses a border.
 #[derive(Debug, Default)]
 pub(super) struct ChunkOutput {
-    /// Where the first message of the chunk starts, or probably starts; the bytes before it belong to the chunk before.
-    /// The end of the chunk if none starts.
+    /// The proven or probable start of the first message in the chunk; the bytes before it belong to the
+    /// preceding chunk. The end of the chunk if no message starts in it.
     pub(super) head: usize,
-    /// Where a message starts that does not end in the chunk.
+    /// The start of a message that does not end in the chunk.
     pub(super) tail: usize,
-    /// Whether the chunk ends inside a message that is too long and was left out.
+    /// Whether the chunk ends inside a message that is too long and was rejected.
     pub(super) is_inside: bool,
-    /// Lines that start from `head` to `tail`.
+    /// The number of lines that start from `head` to `tail`.
     pub(super) lines: u64,
-    /// Messages that were parsed.
+    /// The number of parsed messages.
     pub(super) messages: u64,
     /// The number of matches of each condition.
     pub(super) counts: Vec<u64>,
     /// The ranges of matching messages, unless only their number is requested.
     pub(super) spans: Vec<(u32, u32)>,
-    /// The condition that is true for each of these, if requested.
+    /// The condition that is true for each range, if requested.
     pub(super) matches: Vec<u32>,
-    /// The same messages as rows.
+    /// The matching messages as rows.
     pub(super) shown: Shown,
     pub(super) rejects: Vec<Reject>,
     pub(super) rejected: u64,
-    /// Values of other types than their columns had: each column and type once.
+    /// Values of another type than their column: each column and type once.
     pub(super) misfits: Vec<Misfit>,
-    /// A condition whose evaluation failed, with the message's place; it ends the run.
+    /// A condition whose evaluation failed, with the message's position; it ends the run.
     pub(super) broken: Option<Broken>,
 }
 
-/// A value of another type than its column had in the sample.
+/// A value of another type than its column in the sample.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Misfit {
-    /// Where its message starts in the current bytes.
+    /// The start of its message in the current bytes.
     pub(super) at: usize,
     pub(super) line: u64,
     /// The column in the schema that the conditions are bound to.
     pub(super) column: usize,
-    /// The kind that holds the value, and all before it.
+    /// The type that holds this value and all before it.
     pub(super) kind: Kind,
 }
 
@@ -94,7 +94,7 @@ pub(super) struct Broken {
 }
 
 impl ChunkOutput {
-    /// Empties it, and keeps its memory.
+    /// Clears the output, and keeps its memory.
     pub(super) fn clear(&mut self) {
         let (spans, mut counts) =
             (std::mem::take(&mut self.spans), std::mem::take(&mut self.counts));
@@ -113,7 +113,7 @@ impl<'s> FilterKernel<'s> {
         lock(&self.idle)
     }
 
-    /// All workers, when all is done.
+    /// Returns all workers at the end of the run.
     pub(super) fn into_workers(self) -> Vec<Worker<'s>> {
         into_inner(self.idle)
     }
@@ -158,10 +158,10 @@ struct ReboundConditions {
     rebound: Arc<Rebound>,
 }
 
-/// How far a hole is searched for the start of a message.
+/// How far into a hole to search for the start of a message.
 const HOLE_SEEN_BYTES: usize = 4 << 10;
 
-/// How many sets of misfits a worker keeps a parser for.
+/// Maximum number of misfit sets for which a worker keeps a parser.
 const AGAIN_MAX: usize = 16;
 
 impl<'s> Worker<'s> {
@@ -182,7 +182,7 @@ impl<'s> Worker<'s> {
     fn chunk(&mut self, chunk: &pipeline::Chunk<'_>, found: &mut ChunkOutput) {
         let data = chunk.data;
         if self.setup.hidden.are_in_order() {
-            // The sink, which orders the chunks, reads them.
+            // The sink, which sees chunks in order, reads them instead.
             (found.head, found.tail) = (data.len(), data.len());
             return;
         }
@@ -201,9 +201,9 @@ impl<'s> Worker<'s> {
         }
     }
 
-    /// Reads the messages of a chunk from `at` on, which may lie inside of one that is too long; reads
-    /// the last one too if the source ends there. If messages are read in order, `line_feeds` precede
-    /// the chunk in the source.
+    /// Reads the messages of a chunk from `at` on, which may lie inside a message that is too long,
+    /// including the last one if the source ends there. If messages are read in order, `line_feeds`
+    /// precede the chunk in the source.
     pub(super) fn take(
         &mut self,
         chunk: &pipeline::Chunk<'_>,
@@ -233,17 +233,17 @@ impl<'s> Worker<'s> {
             (messages.at, messages.is_inside, messages.lines);
     }
 
-    /// Whether a message had this column of the schema, be it without a value.
+    /// Whether any message had this column of the schema, with or without a value.
     pub(super) fn has_seen(&self, column: usize) -> bool {
         self.state.sieve.has_seen(column)
     }
 
-    /// Whether a message that was shown had a field of this name.
+    /// Whether any formatted message had a field of this name.
     pub(super) fn has_shown(&self, name: &str) -> bool {
         self.state.shower.as_ref().is_some_and(|shower| shower.has_seen(name))
     }
 
-    /// The fields of all messages with their types, in a run for types.
+    /// The fields of all messages with their types, in a run that infers types.
     pub(super) fn kinds(&self) -> impl Iterator<Item = (&str, &KindFinder)> {
         self.state.shower.iter().flat_map(Shower::kinds)
     }
@@ -257,7 +257,7 @@ impl<'s> Worker<'s> {
 /// The reject reason of a message near bad sectors.
 const UNREADABLE: &str = "part of it could not be read";
 
-/// Takes messages from the parser.
+/// Receives messages from the parser.
 struct Sift<'w, 's, 'c> {
     state: &'w mut State<'s>,
     found: &'w mut ChunkOutput,
@@ -265,9 +265,9 @@ struct Sift<'w, 's, 'c> {
     is_end: bool,
     /// The chunk's offset, and the unreadable ranges of the source.
     unreadable: (u64, &'c [std::ops::Range<u64>]),
-    /// A place, and how many lines end before it.
+    /// An offset, and the number of lines that end before it.
     counted: (usize, u64),
-    /// A place, and how many line feeds precede it in the source, if messages are read in order.
+    /// An offset, and the number of line feeds before it in the source, if messages are read in order.
     line_feeds: (usize, u64),
 }
 
@@ -320,12 +320,12 @@ impl Taker for Sift<'_, '_, '_> {
 }
 
 impl Sift<'_, '_, '_> {
-    /// Where a message stands in the data.
+    /// The offset of a message in the data.
     fn place(&self, message: &[u8]) -> usize {
         message.as_ptr() as usize - self.data.as_ptr() as usize
     }
 
-    /// A message with its place; asked with rising places.
+    /// The message with its position. Calls must be in rising order.
     #[cold]
     fn placed<'m>(&mut self, message: &'m [u8]) -> PlacedMessage<'m> {
         let at = self.place(message);
@@ -361,7 +361,7 @@ impl Sift<'_, '_, '_> {
         self.found.spans.push((at as u32, (at + message.len()) as u32));
     }
 
-    /// Many conditions.
+    /// Evaluates several conditions.
     fn each(&mut self, message: &[u8]) {
         let is_wanted = self.state.setup.output_kind == OutputKind::Matches
             && self.found.counts.len() > 1
@@ -390,14 +390,14 @@ impl Sift<'_, '_, '_> {
         }
     }
 
-    /// Whether some of the bytes at `at` could not be read of the source.
+    /// Whether some of the bytes at `at` could not be read from the source.
     fn is_unreadable(&self, at: usize, length: usize) -> bool {
         let start = self.unreadable.0 + at as u64;
         let end = start + length as u64;
         self.unreadable.1.iter().any(|range| range.start < end && start < range.end)
     }
 
-    /// A message with values of other kinds than expected, or near bytes that were not read.
+    /// Handles a message that has values of unexpected types or is near bytes that were not read.
     #[cold]
     fn unusual(&mut self, message: &[u8]) {
         if self.is_unreadable(self.place(message), message.len()) {
@@ -426,12 +426,12 @@ impl Sift<'_, '_, '_> {
         std::mem::swap(&mut self.state.sieve, &mut self.state.again[0].sieve);
     }
 
-    /// Records the values that do not fit, for the sink: whether the conditions may continue depends on
-    /// all earlier messages.
+    /// Records the misfitting values for the sink: whether the conditions may continue depends on all
+    /// earlier messages.
     fn note_misfits(&mut self, at: usize, rebound: &Rebound) {
         for nth in 0..self.state.again[0].misfits.len() {
             let (column, kind) = self.state.again[0].misfits[nth];
-            // For numbers only compared with constants, the number of decimals does not matter.
+            // If numbers are only compared with constants, the number of decimals does not matter.
             let kind = match kind {
                 Kind::Decimal { .. } if !rebound.sieve.is_held(column) => Kind::Integer,
                 kind => kind,
@@ -454,7 +454,7 @@ impl Sift<'_, '_, '_> {
         }
     }
 
-    /// The place of what reads messages of these kinds again: 0, for it is moved there.
+    /// Moves the parser for messages with these misfits to the front; returns its index, 0.
     fn again(&mut self, misfits: Misfits) -> usize {
         let all = &mut self.state.again;
         if let Some(at) = all.iter().position(|again| again.misfits == misfits) {
@@ -474,7 +474,7 @@ impl Sift<'_, '_, '_> {
         self.state.setup.lists_rejects || self.found.rejects.is_empty()
     }
 
-    /// A message that was right as such.
+    /// Rejects a message that parsed correctly.
     fn left_out(&mut self, message: &[u8], reason: String) {
         self.found.messages -= 1;
         self.found.rejected += 1;
@@ -489,7 +489,8 @@ impl Sift<'_, '_, '_> {
         message[..message.len().min(self.state.setup.limits.reject_bytes_max)].into()
     }
 
-    /// How many lines of the data start before the one at `at`; asked with rising places.
+    /// The number of lines in the data that start before the one at `at`. Calls must be in rising
+    /// order.
     fn line(&mut self, at: usize) -> u64 {
         let (from, lines) = self.counted;
         let lines = lines + memchr_iter(b'\n', &self.data[from.min(at)..at]).count() as u64;
@@ -510,7 +511,7 @@ pub(super) fn read_one<R: quarrier_messages::build::Row>(
     reader.read(&mut chunk, &mut One { row });
 }
 
-/// Takes one message, which is known to be right.
+/// Takes one message that is known to be valid.
 struct One<'r, R> {
     row: &'r mut R,
 }

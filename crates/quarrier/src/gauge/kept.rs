@@ -1,4 +1,4 @@
-//! Stored measurements: the machine's profile, and beside it the results of the last runs.
+//! Stored measurements: the machine's profile, and beside it the results of recent runs.
 
 use std::path::PathBuf;
 
@@ -10,8 +10,8 @@ use super::Gauge;
 use crate::Machine;
 
 impl Gauge {
-    /// Adds the measurements of `report` to the profile, and reports where that is. A profile that
-    /// cannot be stored is no failure, since the user asked for the report.
+    /// Adds the measurements of `report` to the profile, and returns its path. Failing to store the
+    /// profile is no error, since the user asked for the report.
     pub(super) fn keep(
         &self,
         machine: &Machine,
@@ -41,9 +41,8 @@ impl Gauge {
         }
     }
 
-    /// Marks readings that differ from those of recent runs, and stores this run's for the next. If
-    /// they cannot be stored, nothing is marked, and the error is not repeated, as the profile reported
-    /// it already.
+    /// Marks readings that differ from those of recent runs, and stores this run for the next. If it
+    /// cannot be stored, nothing is marked; the profile has already reported the error.
     pub(super) fn hold(&self, machine: &Machine, report: &mut Report, notices: &mut Vec<String>) {
         let key = MachineKey::of(&report.machine);
         let Some(path) = machine.repeats_path(&key) else { return };
@@ -54,11 +53,11 @@ impl Gauge {
         let place_of = |area| self.place(area);
         repeats.hold(report, place_of);
         repeats.update(report, place_of);
-        // Where this fails the profile beside it fails, too, and says so.
+        // If this fails, storing the profile fails too, and reports it.
         let _ = repeats.save(&path);
     }
 
-    /// The disk or host that an area is measured on, if it is not the machine itself.
+    /// The disk or host of an area, unless it is measured on the machine itself.
     fn place(&self, area: Area) -> String {
         match area {
             Area::Disk => mount_point(&self.folder).map(|mount| mount.path).unwrap_or_default(),

@@ -44,15 +44,15 @@ pub struct Gauge {
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Gauged {
-    /// The readings, and the conditions under which they were taken.
+    /// The readings, and the conditions of the run.
     pub report: Report,
-    /// The file of the profile that has them now; `None` if it could not be kept.
+    /// The file of the updated profile; `None` if it could not be stored.
     pub profile: Option<PathBuf>,
-    /// Why something was not kept, a line each.
+    /// Why something could not be stored, a line each.
     pub notices: Vec<String>,
 }
 
-/// Runs of a reading in a full measurement, at least.
+/// Minimum number of runs for a reading in a full measurement.
 const RUNS: u32 = 3;
 
 impl Default for Gauge {
@@ -68,8 +68,8 @@ impl Default for Gauge {
 }
 
 impl Gauge {
-    /// A request for everything that the machine has, which takes minutes; the disk is that of the
-    /// current folder, the network the loopback.
+    /// Creates a request for everything that the machine has, which takes minutes; the disk is that of
+    /// the current folder, the network is the loopback.
     pub fn new() -> Self {
         Gauge::default()
     }
@@ -92,44 +92,44 @@ impl Gauge {
         Ok(if areas.is_empty() { Area::ALL.to_vec() } else { areas })
     }
 
-    /// Only these areas.
+    /// Measures only these areas.
     pub fn areas(mut self, areas: Vec<Area>) -> Self {
         self.areas = areas;
         self
     }
 
-    /// Only what plans need: all areas in less than 30 seconds.
+    /// Measures only what planning needs: all areas in less than 30 seconds.
     pub fn quick(mut self, quick: bool) -> Self {
         self.quick = quick;
         self
     }
 
-    /// Runs of each reading, at least; None: 3. More are made where they differ.
+    /// The minimum number of runs for each reading; `None` for 3. Readings that differ get more.
     pub fn runs(mut self, runs: Option<u32>) -> Self {
         self.runs = runs;
         self
     }
 
-    /// A folder on the disk that is measured.
+    /// Measures the disk of this folder.
     pub fn folder(mut self, folder: impl Into<PathBuf>) -> Self {
         self.folder = folder.into();
         self
     }
 
-    /// Where another gauge listens; None: the loopback is measured.
+    /// The address of another gauge that listens; `None` to measure the loopback.
     pub fn peer(mut self, peer: Option<String>) -> Self {
         self.network.peer = peer;
         self
     }
 
-    /// TCP's congestion control by its name in the kernel; None: the system's own.
+    /// The congestion control of TCP, by its name in the kernel; `None` for the system's default.
     pub fn congestion(mut self, name: Option<String>) -> Self {
         self.network.congestion = name;
         self
     }
 
-    /// Measures, marks readings that runs a short while ago found different, and adds to the profile
-    /// of `machine`, where that has a cache folder. `progress` hears of each reading.
+    /// Measures, marks readings that differ from those of recent runs, and adds them to the profile of
+    /// `machine` if it has a cache folder. `progress` is called for each reading.
     ///
     /// # Errors
     /// [`Error::Gauge`] for an invalid folder, a wrong result, an error of the system, or if `stop`

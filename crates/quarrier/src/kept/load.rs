@@ -34,7 +34,7 @@ use crate::{Error, Filter, Named, Opened, Opener, Result, Sources};
 /// let loaded = load.run(&kept, &Sources::of([&file]), &opener, &stop, &mut ())?;
 /// assert_eq!((loaded.messages(), loaded.rejected()), (2, 1));
 /// let again = load.run(&kept, &Sources::of([&file]), &opener, &stop, &mut ())?;
-/// assert_eq!(again.messages(), 0); // it goes on where it was
+/// assert_eq!(again.messages(), 0); // it continues where it stopped
 /// # std::fs::remove_dir_all(&folder)?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -50,15 +50,15 @@ pub struct KeptLoad {
     rejects: Option<PathBuf>,
 }
 
-/// A source that was appended completely and is on the disk.
+/// A source that was appended completely and is on disk.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct LoadedSource {
-    /// Its name.
+    /// The name of the source.
     pub name: String,
     /// The outcome.
     pub stored: Stored,
-    /// The time it took.
+    /// The duration of the load.
     pub elapsed: Duration,
 }
 
@@ -70,7 +70,7 @@ pub struct KeptLoaded {
     pub sources: Vec<LoadedSource>,
     /// Whether the run was stopped.
     pub is_stopped: bool,
-    /// The time for all of them.
+    /// The duration of all loads.
     pub elapsed: Duration,
     workers: usize,
 }
@@ -83,7 +83,7 @@ pub trait KeptWatch: Send {
         let _ = (name, end);
     }
 
-    /// More of the source is on the disk.
+    /// More of the source is on disk.
     fn progressed(&mut self, progress: &Progress) {
         let _ = progress;
     }
@@ -154,13 +154,12 @@ impl KeptLoad {
         self
     }
 
-    /// Appends one source after another. Messages already loaded from a path or URL are not loaded again, so
-    /// an interrupted run can be resumed. Ends soon after `stop` becomes true; messages on the disk by then
-    /// stay.
+    /// Appends the sources in order. Messages already loaded from a path or URL are not loaded again, so an
+    /// interrupted run can be resumed. Ends soon after `stop` becomes true; messages already on disk stay.
     ///
     /// # Errors
-    /// [`Error::Messages`] if the name of the table is not allowed, or the log takes no more. An error of a
-    /// source goes to [`KeptWatch::failed`] first.
+    /// [`Error::Messages`] if the name of the table is not allowed, or the log accepts no more messages. An
+    /// error of a source goes to [`KeptWatch::failed`] first.
     pub fn run(
         &self,
         kept: &DataFolder,
@@ -180,7 +179,7 @@ impl KeptLoad {
             }
             match self.one(kept, (named, opener), stop, (&mut list, &mut *watch)) {
                 Ok(source) => loaded.sources.push(source),
-                // The log takes no more messages of any source.
+                // The log accepts no more messages of any source.
                 Err(error) if is_of_log(&error) => return Err(error),
                 Err(error) => watch.failed(error)?,
             }
@@ -197,7 +196,7 @@ impl KeptLoad {
     /// not resume an earlier one.
     ///
     /// # Errors
-    /// As [`KeptLoad::run`].
+    /// Those of [`KeptLoad::run`].
     pub fn source(
         &self,
         kept: &DataFolder,
@@ -381,7 +380,7 @@ impl KeptLoaded {
     /// Counts, for each condition, the appended messages that satisfy it.
     ///
     /// # Errors
-    /// As [`Filter::run`].
+    /// Those of [`Filter::run`].
     pub fn filter(
         &self,
         kept: &DataFolder,

@@ -55,10 +55,11 @@ impl DataFolder {
         DataFolder::of(|| Store::open(folder))
     }
 
-    /// As [`DataFolder::open`], with log segments of `segment_bytes` bytes, allocated at once; the default is 256 MiB.
+    /// Like [`DataFolder::open`], with log segments of `segment_bytes` bytes, allocated at once; the default
+    /// is 256 MiB.
     ///
     /// # Errors
-    /// As [`DataFolder::open`].
+    /// Those of [`DataFolder::open`].
     pub fn open_with(folder: &Path, segment_bytes: u64) -> Result<DataFolder> {
         let mut options = Options::default();
         options.segment_bytes = segment_bytes;
@@ -215,11 +216,11 @@ impl DataFolder {
         Ok(self.store.remove(table, keys)?)
     }
 
-    /// As [`DataFolder::remove`], for keys written as JSON lines: objects with a field for each column of the
-    /// key.
+    /// Like [`DataFolder::remove`], for keys written as JSON lines: objects with a field for each column of
+    /// the key.
     ///
     /// # Errors
-    /// As [`DataFolder::remove`], and for an invalid line.
+    /// Those of [`DataFolder::remove`], and an error for an invalid line.
     pub fn remove_lines(&self, table: &str, lines: &[u8], stop: &AtomicBool) -> Result<Sent> {
         Ok(self.store.remove_lines(table, lines, stop)?)
     }
@@ -228,16 +229,16 @@ impl DataFolder {
     /// removed.
     ///
     /// # Errors
-    /// As [`DataFolder::table`].
+    /// Those of [`DataFolder::table`].
     pub fn gone(&self, table: &str, marks: Range<u64>, stop: &AtomicBool) -> Result<u64> {
         Ok(self.store.gone(table, marks, stop)?)
     }
 
     /// Reads the log of a data folder, verifies all checksums, and rebuilds all tables. The time of each
-    /// includes its share of the time that opening the folder took.
+    /// table includes a share of the time that opening the folder took.
     ///
     /// # Errors
-    /// As [`DataFolder::read`] and [`DataFolder::table`].
+    /// Those of [`DataFolder::read`] and [`DataFolder::table`].
     pub fn reindex(
         folder: &Path,
         workers: usize,
@@ -251,7 +252,7 @@ impl DataFolder {
                 return made.map(|made| (kept, made));
             }
         }
-        // Reads the whole log in any case, to check it.
+        // Read the whole log in any case, to verify it.
         let kept = DataFolder::of(|| Store::read_whole(folder))?;
         let made = kept.anew(workers, stop)?;
         Ok((kept, made))
@@ -278,7 +279,7 @@ impl DataFolder {
     ///
     /// # Errors
     /// [`Error::Messages`](crate::Error::Messages) if there is no space, or the system reports an error; the
-    /// state stored before is still there.
+    /// state stored before remains.
     pub fn checkpoint(&self) -> Result<()> {
         Ok(self.store.checkpoint()?)
     }
@@ -292,8 +293,8 @@ impl DataFolder {
     /// Ends writing, and frees the space that the log did not need.
     ///
     /// # Errors
-    /// [`Error::Messages`](crate::Error::Messages) if the end could not be noted. No message is lost even
-    /// then.
+    /// [`Error::Messages`](crate::Error::Messages) if the end of the log could not be recorded. No
+    /// message is lost even then.
     pub fn close(self) -> Result<()> {
         Ok(self.store.close()?)
     }
@@ -327,12 +328,12 @@ pub fn stats_of(tables: &[Reindexed]) -> Stats {
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Reindexed {
-    /// The table, as the log has it.
+    /// The table, as in the log.
     pub table: KeptTable,
-    /// Messages in its columns.
+    /// The number of messages in its columns.
     pub messages: u64,
-    /// Bytes of memory that the columns take.
+    /// Memory of the columns in bytes.
     pub memory_bytes: usize,
-    /// The time it took.
+    /// The duration of the rebuild.
     pub elapsed: Duration,
 }

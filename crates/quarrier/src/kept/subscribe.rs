@@ -8,7 +8,7 @@
 //! ```
 //!
 //! A subscription reads at its own pace: nothing is queued for it, so a slow one delays nobody, and one that
-//! fell behind reads the log from its place.
+//! falls behind reads the log from its mark.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -64,15 +64,15 @@ pub struct Subscribe {
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Changed {
-    /// Whether they belong to the snapshot.
+    /// Whether the rows belong to the snapshot.
     pub is_snapshot: bool,
-    /// The mark of each, rising; for a row that is gone, the mark of the message which replaced or removed
-    /// it.
+    /// The mark of each row, rising; for a row that is gone, the mark of the message that replaced or
+    /// removed it.
     pub marks: Vec<u64>,
-    /// Whether each is gone; only in a table with a key. Such a row comes before its replacement, which has
-    /// the same mark, and in the same result.
+    /// Whether each row is gone; only in a table with a key. Such a row comes before its replacement, which
+    /// has the same mark, in the same result.
     pub are_gone: Vec<bool>,
-    /// Their selected columns.
+    /// The selected columns of the rows.
     pub rows: Table,
 }
 
@@ -96,7 +96,7 @@ pub struct Subscription {
     workers: usize,
 }
 
-/// Rows that were found and not returned yet.
+/// Rows that were found but not yet returned.
 #[derive(Debug)]
 struct Waiting {
     changes: Changes,
@@ -105,7 +105,7 @@ struct Waiting {
 }
 
 impl Subscribe {
-    /// Makes a request from the text of a query.
+    /// Creates a request from the text of a query.
     pub fn new(text: impl Into<String>) -> Self {
         let text = text.into();
         Subscribe {
@@ -124,7 +124,7 @@ impl Subscribe {
         self
     }
 
-    /// Sets the mark to begin after, which is also the mark of the snapshot; None: the last one.
+    /// Sets the mark to begin after, which is also the mark of the snapshot; `None` for the last one.
     pub fn after(mut self, mark: Option<u64>) -> Self {
         self.after = mark;
         self
@@ -136,13 +136,14 @@ impl Subscribe {
         self
     }
 
-    /// Sets the last requested mark; None: the subscription has no end.
+    /// Sets the last requested mark; `None` for an endless subscription.
     pub fn until(mut self, mark: Option<u64>) -> Self {
         self.until = mark;
         self
     }
 
-    /// Sets the number of threads that find the rows of the snapshot; 0: one per CPU. The default is 1.
+    /// Sets the number of threads that find the rows of the snapshot; 0 means one per CPU. The default
+    /// is 1.
     pub fn workers(mut self, workers: usize) -> Self {
         self.workers = workers;
         self
@@ -244,7 +245,7 @@ impl Subscription {
     /// Returns the next rows; `None` if there are none now. Only durable messages are visible.
     ///
     /// # Errors
-    /// As [`Subscribe::start`]; and [`Error::Request`] if a value changed the type of a selected
+    /// Those of [`Subscribe::start`]; and [`Error::Request`] if a value changed the type of a selected
     /// column. Rows returned before stay valid: a subscription after [`mark`](Self::mark) has the new
     /// columns.
     pub fn next(&mut self, stop: &AtomicBool) -> Result<Option<Changed>> {
@@ -333,8 +334,8 @@ impl Subscription {
     }
 }
 
-/// Refuses queries that need more than single rows: the rows of a subscription have only their own order, and
-/// no final number.
+/// Refuses queries that need more than single rows: a subscription returns rows in the order of the log, and
+/// its last row is never known.
 fn refuse_more_than_rows(query: &Query) -> Result<()> {
     let is_rows = matches!(query.select, Select::Rows(_));
     match is_rows && query.order.is_empty() && query.limit.is_none() && query.offset == 0 {

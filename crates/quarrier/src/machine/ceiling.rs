@@ -1,5 +1,5 @@
-//! The ceiling of a run: from the machine profile, or by a plain read of the same source, measured on
-//! the spot.
+//! The ceiling of a run: from the machine profile, or from a plain read of the same source, measured
+//! after the run.
 
 use std::ops::Range;
 
@@ -10,22 +10,22 @@ use quarrier_core::source::{FileSource, Memory, Source};
 
 use super::Machine;
 
-/// How fast the source's bytes can be had at all.
+/// The maximum rate at which the source's bytes can be read.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Ceiling {
     /// The name of the ceiling: `memory read`, `disk read` or `gpu copy`.
     pub of: &'static str,
-    /// The rate.
+    /// The rate in bytes per second.
     pub bytes_per_second: f64,
 }
 
-/// Bytes read to measure it: enough to be steady, few enough to take a fraction of a second.
+/// Size of the read that measures it: enough for a steady rate, and a fraction of a second long.
 const MEMORY_BYTES: u64 = 256 << 20;
 const DISK_BYTES: u64 = 128 << 20;
-/// Less than this takes about as long as the threads take to start, and says nothing.
+/// A smaller read takes about as long as the threads take to start, and means nothing.
 const MEMORY_BYTES_MIN: u64 = 1 << 20;
 const DISK_BYTES_MIN: u64 = 16 << 20;
-/// Less than this is read several times.
+/// A smaller range is read several times.
 const MEMORY_BYTES_READ: u64 = 64 << 20;
 
 impl Machine {
@@ -42,7 +42,7 @@ impl Machine {
         let nothing = Memory::new("memory", Vec::new());
         let plan = plan(&nothing, workers)?;
         self.known_ceiling(&nothing, &plan).or_else(|| {
-            // Where there is little memory, little of it is taken.
+            // On a machine with little memory, use little of it.
             let most = meminfo::usable_bytes().map_or(MEMORY_BYTES, |bytes| bytes / 4);
             let length = usize::try_from(MEMORY_BYTES.min(most)).ok()?;
             let mut ones = Vec::new();
@@ -52,7 +52,7 @@ impl Machine {
         })
     }
 
-    /// The profile's value; None where others used the machine while it was measured.
+    /// The profile's value; `None` if other processes disturbed its measurement.
     fn known_ceiling(&self, source: &dyn Source, plan: &Plan) -> Option<Ceiling> {
         let (of, bytes_per_second) = match plan.access {
             Access::Window | Access::Read => {
@@ -75,12 +75,12 @@ fn plan(source: &dyn Source, workers: usize) -> Option<Plan> {
     Pipeline::new(source).access(Access::Window).workers(workers).plan(Touch.need()).ok()
 }
 
-/// Measures the ceiling for such a run over `range` of `source`, with as many workers.
+/// Measures the ceiling of such a run over `range` of `source`, with the same number of workers.
 ///
-/// If the run used windows, that is the rate at which the same number of threads read memory (or the
-/// page cache). If it read from disk, its pages are cached by now, so it is read past the cache. `None`
-/// if a measurement is impossible: a range that is small or all holes, bytes that
-/// cannot be read, no `O_DIRECT`.
+/// If the run used windows, the ceiling is the rate at which that many threads read memory (or the page
+/// cache). If the run read from disk, its pages are cached by now, so the measurement bypasses the page
+/// cache. `None` if a measurement is impossible: a range that is small or all holes, bytes that cannot
+/// be read, no `O_DIRECT`.
 fn measure(source: &dyn Source, plan: &Plan, range: Range<u64>) -> Option<Ceiling> {
     let from_memory = matches!(plan.access, Access::Window | Access::Read);
     let most = if from_memory { MEMORY_BYTES } else { DISK_BYTES };
@@ -103,7 +103,8 @@ fn measure(source: &dyn Source, plan: &Plan, range: Range<u64>) -> Option<Ceilin
         .buffer_bytes(plan.buffer_bytes)
         .range(sample);
     let least = if from_memory { MEMORY_BYTES_MIN } else { DISK_BYTES_MIN };
-    // Little is read again and again, for the best of it; from a disk once, since then it is cached.
+    // Read a small range several times and take the best rate. Read from a disk once, since it is
+    // cached afterwards.
     let (mut bytes_read, mut best) = (0, 0.0);
     while bytes_read == 0 || (from_memory && bytes_read < MEMORY_BYTES_READ) {
         let (bytes, seconds) = once(&pipeline).filter(|(bytes, _)| *bytes >= least)?;
@@ -113,7 +114,7 @@ fn measure(source: &dyn Source, plan: &Plan, range: Range<u64>) -> Option<Ceilin
     (best.is_finite() && best > 0.0).then_some(Ceiling { of, bytes_per_second: best })
 }
 
-/// Bytes and seconds of one read; nothing where not all of it could be read.
+/// The bytes and seconds of one read; `None` if part of the range could not be read.
 fn once(pipeline: &Pipeline<'_>) -> Option<(u64, f64)> {
     let mut sum = 0u64;
     let read = pipeline
@@ -167,7 +168,7 @@ mod tests {
         assert_eq!(known(true), None);
     }
 
-    /// Memory of which a byte cannot be read.
+    /// Memory with one unreadable byte.
     struct Damaged(Memory<Vec<u8>>);
 
     impl Source for Damaged {

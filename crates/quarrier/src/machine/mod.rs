@@ -17,10 +17,11 @@ use quarrier_gpu::{Cache, Device};
 
 use crate::Environment;
 
-/// This machine, for planning and judging runs. Clones share what was loaded.
+/// This machine, for planning runs and comparing them with its ceiling. Clones share the loaded
+/// profile.
 ///
-/// The profile is loaded when a run first needs it; [`Machine::unknown`] has none, and every run
-/// is planned by trial.
+/// The profile is loaded when a run first needs it. [`Machine::unknown`] has none, so every run on it
+/// is planned by a trial.
 #[derive(Clone, Default)]
 #[must_use]
 pub struct Machine {
@@ -41,49 +42,49 @@ impl std::fmt::Debug for Machine {
 }
 
 impl Machine {
-    /// The machine, with the profile in the cache folder of the environment.
+    /// Creates a machine with the profile in the cache folder of the environment.
     pub fn of(environment: &Environment) -> Self {
         let cache_folder = environment.cache_folder().cloned();
         Machine { inner: Arc::new(Inner { cache_folder, profile: OnceLock::new() }) }
     }
 
-    /// A machine without measurements.
+    /// Creates a machine without measurements.
     pub fn unknown() -> Self {
         Machine::default()
     }
 
-    /// A machine of this profile.
+    /// Creates a machine with this profile.
     #[cfg(test)]
     fn with_profile(profile: MachineProfile) -> Self {
         let profile = OnceLock::from(Some(profile));
         Machine { inner: Arc::new(Inner { cache_folder: None, profile }) }
     }
 
-    /// The file that has, or would have, the profile of the machine `key`. None where there is no
-    /// cache folder.
+    /// The path of the profile of the machine `key`, whether or not it exists. `None` without a cache
+    /// folder.
     pub fn profile_path(&self, key: &MachineKey) -> Option<PathBuf> {
         Some(self.inner.cache_folder.as_ref()?.join(key.file_name()))
     }
 
-    /// The file for the results of the last measurements of the machine `key`.
+    /// The path of the results of recent measurements of the machine `key`.
     pub(crate) fn repeats_path(&self, key: &MachineKey) -> Option<PathBuf> {
         Some(self.inner.cache_folder.as_ref()?.join(key.repeats_file_name()))
     }
 
-    /// The profile, if there is one that is not stale.
+    /// The profile; `None` if it is missing or stale.
     pub fn profile(&self) -> Option<&MachineProfile> {
         let load = || {
             self.inner.cache_folder.as_ref()?;
             let key = MachineKey::of(&Conditions::detect());
-            // An unreadable profile counts as none: `quarrier gauge` reports its error.
+            // An unreadable profile counts as missing: `quarrier gauge` reports its error.
             let profile = MachineProfile::load(&self.profile_path(&key)?).ok()??;
             profile.stale(&key, now()).is_none().then_some(profile)
         };
         self.inner.profile.get_or_init(load).as_ref()
     }
 
-    /// All devices, as [`quarrier_gpu::find`] has them. What is compiled for them is kept in the
-    /// cache folder where their drivers keep nothing.
+    /// All devices that [`quarrier_gpu::find`] finds. Kernels compiled for them are kept in the cache
+    /// folder, unless their drivers have a cache.
     pub fn devices(&self) -> Vec<Device> {
         let folder = self.inner.cache_folder.as_ref();
         quarrier_gpu::find_with(folder.map(|folder| Cache::at(folder.join("kernels"))).as_ref())
@@ -95,8 +96,8 @@ impl Machine {
         Some(disk).filter(|disk| !disk.is_stale(now()) && !disk.sequential_read.is_empty())
     }
 
-    /// The rates by which to plan a run over `range` of `source`: `None` if no byte has to be fetched;
-    /// else from the profile of its disk, or by a trial of at most a second.
+    /// The rates for planning a run over `range` of `source`: `None` if no byte has to be fetched; else
+    /// from the profile of its disk, or from a trial of at most a second.
     pub fn rates(&self, source: &dyn Source, range: &Range<u64>) -> Option<Rates> {
         if source.is_resident() {
             return None;

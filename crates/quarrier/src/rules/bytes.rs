@@ -7,20 +7,20 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use quarrier_core::source::{Source, read_full_at};
 use quarrier_files::{Entry, Piece};
 
-/// Bytes that are read at once.
+/// Bytes per read.
 const STEP_BYTES: usize = 16 << 20;
-/// Zeros of a hole that are written at once.
+/// Zeros of a hole that are appended at once.
 const ZEROS_BYTES: usize = 1 << 20;
 
 /// The bytes of a scope.
 #[derive(Debug, Default)]
 pub(super) struct ScopeBytes {
     pub(super) bytes: Vec<u8>,
-    /// Ranges of the source that could not be read, which are zeros.
+    /// Ranges of the source that could not be read; they are filled with zeros.
     pub(super) unreadable: Vec<Range<u64>>,
 }
 
-/// Room for so many bytes.
+/// Allocates memory for this many bytes.
 fn room(bytes: u64) -> io::Result<Vec<u8>> {
     let length = usize::try_from(bytes).map_err(|_| io::ErrorKind::OutOfMemory)?;
     let mut room = Vec::new();
@@ -28,10 +28,10 @@ fn room(bytes: u64) -> io::Result<Vec<u8>> {
     Ok(room)
 }
 
-/// All bytes of a source. Stops soon after `stop` becomes true.
+/// Reads all bytes of a source. Stops soon after `stop` becomes true.
 ///
 /// # Errors
-/// `OutOfMemory` where there is no room, `Interrupted` if it was stopped.
+/// `OutOfMemory` if memory runs out, `Interrupted` if stopped.
 pub(super) fn of_source(source: &dyn Source, stop: &AtomicBool) -> io::Result<ScopeBytes> {
     let length = source.length();
     let mut read = ScopeBytes { bytes: room(length)?, unreadable: Vec::new() };
@@ -47,7 +47,7 @@ pub(super) fn of_source(source: &dyn Source, stop: &AtomicBool) -> io::Result<Sc
     Ok(read)
 }
 
-/// Reads bytes of the source; those that cannot be read are zeros, and noted.
+/// Reads bytes of the source. Unreadable ranges are filled with zeros and recorded.
 fn fill(source: &dyn Source, at: u64, buffer: &mut [u8], unreadable: &mut Vec<Range<u64>>) {
     if read_full_at(source, at, buffer).is_ok_and(|bytes| bytes == buffer.len()) {
         return;
@@ -67,10 +67,10 @@ fn fill(source: &dyn Source, at: u64, buffer: &mut [u8], unreadable: &mut Vec<Ra
     }
 }
 
-/// The bytes of a file. Stops soon after `stop` becomes true.
+/// Reads the bytes of a file. Stops soon after `stop` becomes true.
 ///
 /// # Errors
-/// Why they cannot be read, in words.
+/// Why they cannot be read, as a message.
 pub(super) fn of_file(
     source: &dyn Source,
     entry: &Entry,
@@ -98,7 +98,7 @@ pub(super) fn of_file(
     Ok(ScopeBytes { bytes, unreadable })
 }
 
-/// The first bytes of a file, at most `bytes_max`; fewer if they cannot be read.
+/// Reads the first bytes of a file, at most `bytes_max`; fewer if the rest cannot be read.
 pub(super) fn head_of_file(
     source: &dyn Source,
     entry: &Entry,
@@ -109,17 +109,18 @@ pub(super) fn head_of_file(
     of_file(source, &head, stop).map(|read| read.bytes).unwrap_or_default()
 }
 
-/// The bytes of a stream; `None` if it has more than `bytes_max`. Stops soon after `stop` becomes true.
+/// Reads the bytes of a stream; `None` if it has more than `bytes_max`. Stops soon after `stop` becomes
+/// true.
 ///
 /// # Errors
-/// The stream's; `Interrupted` if it was stopped.
+/// The error of the stream; `Interrupted` if stopped.
 pub(super) fn of_stream(
     reader: &mut (dyn Read + Send),
     bytes_max: u64,
     stop: &AtomicBool,
 ) -> io::Result<Option<Vec<u8>>> {
     let mut bytes = Vec::new();
-    // One more, to notice a stream that is too long.
+    // One more byte, to detect a stream that is too long.
     let mut bounded = reader.take(bytes_max.saturating_add(1));
     let mut step = vec![0; 1 << 20];
     loop {

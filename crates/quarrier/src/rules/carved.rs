@@ -19,20 +19,21 @@ use crate::{Carve, Machine, Place, Result};
 /// The carved files of a source.
 #[derive(Debug, Default)]
 pub(super) struct CarvedFiles {
-    /// In the order of the source.
+    /// The files in the order of the source.
     pub(super) files: Vec<File>,
-    /// The ranges that were examined less closely, a line each.
+    /// Ranges that were examined less closely, a line each.
     pub(super) notices: Vec<String>,
-    /// How many are left out, because there are too many.
+    /// The number of files left out because there are too many.
     pub(super) left_out: u64,
     /// Ranges that could not be read.
     pub(super) unreadable: Vec<Range<u64>>,
 }
 
-/// Carves a source. Files of `others`, and one that is all of the source, are left out: they are scopes already.
+/// Carves a source. Leaves out files of `others`, and a file that is the whole source: they are scopes
+/// already.
 ///
 /// # Errors
-/// As those of [`Carve::start`] and [`Carving::run`](crate::carve::Carving::run).
+/// Those of [`Carve::start`] and [`Carving::run`](crate::carve::Carving::run).
 pub(super) fn carve(
     place: Place<'_>,
     machine: &Machine,
@@ -45,7 +46,7 @@ pub(super) fn carve(
     let statuses = vec![Status::Valid, Status::Partial];
     let request = Carve::new().digests(false).statuses(Some(statuses)).workers(workers);
     let Begin::Carving(carving) = request.start(place, machine, stop)? else {
-        // Only a folder can be finished already.
+        // Only a folder can be finished already, and there is none here.
         return Ok(CarvedFiles::default());
     };
     watch.begin(carving.range());
@@ -64,7 +65,7 @@ pub(super) fn carve(
     })
 }
 
-/// The order of carved files.
+/// The sort key of carved files.
 fn key(file: &File) -> (Option<u64>, u64, &str) {
     (first_place(&file.entry), file.entry.size, &file.path)
 }
@@ -73,12 +74,12 @@ fn first_place(entry: &Entry) -> Option<u64> {
     entry.content.runs.first().and_then(|run| run.place)
 }
 
-/// Whether a file is all of a source of `length` bytes.
+/// Whether a file is the whole source of `length` bytes.
 fn is_all(entry: &Entry, length: u64) -> bool {
     entry.extents() == [Extent { offset: 0, length }]
 }
 
-/// Takes carved files from several threads.
+/// Collects carved files from several threads.
 struct Collect<'c> {
     kept: Mutex<Kept>,
     watch: Mutex<&'c mut dyn WatchRules>,
@@ -126,7 +127,7 @@ fn file(row: Row) -> File {
     File { path: row.path, entry }
 }
 
-/// Files by their first byte and length.
+/// An index of files by their first byte and length.
 struct Known<'k> {
     by_start: HashMap<(Option<u64>, u64), Vec<&'k Entry>>,
 }
@@ -141,7 +142,7 @@ impl<'k> Known<'k> {
         Known { by_start }
     }
 
-    /// Whether one has exactly these bytes.
+    /// Whether a file in the index has exactly these bytes.
     fn has(&self, entry: &Entry) -> bool {
         let all = self.by_start.get(&(first_place(entry), entry.size));
         all.is_some_and(|all| all.iter().any(|other| other.extents() == entry.extents()))

@@ -1,8 +1,8 @@
-//! The places of a scope's bytes in the source.
+//! The extents of a scope in the source.
 
 use quarrier_files::Entry;
 
-/// The places of a scope's bytes in the source.
+/// The extents of a scope in the source.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Extents {
     /// Offset in the scope, length, offset in the source.
@@ -46,7 +46,8 @@ impl Extents {
         Extents { runs: runs.collect() }
     }
 
-    /// Where the byte at `offset` of the scope lies; `None` if it lies nowhere as it is.
+    /// The offset in the source of the byte at `offset` of the scope; `None` if the source does not
+    /// hold it verbatim.
     pub(super) fn at(&self, offset: u64) -> Option<u64> {
         let next = self.runs.partition_point(|(start, _, _)| *start <= offset);
         let (start, length, place) = *self.runs.get(next.checked_sub(1)?)?;

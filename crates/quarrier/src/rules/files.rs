@@ -12,28 +12,28 @@ use quarrier_search::Finding;
 use super::outcome::ScopeKind;
 use crate::{Error, Result};
 
-/// Files of a source, at most.
+/// Maximum number of files of a source.
 pub(super) const FILES_MAX: usize = 2_000_000;
-/// Runs of all files together, at most.
+/// Maximum number of extents, over all files.
 pub(super) const RUNS_MAX: usize = 1 << 24;
 
 /// A file.
 #[derive(Debug)]
 pub(super) struct File {
-    /// Its path; of several file systems with `#N` of the partition before it.
+    /// The path; `#N` of the partition precedes it if there are several file systems.
     pub(super) path: String,
     pub(super) entry: Entry,
 }
 
-/// Files of one kind, with the patterns found in them.
+/// Files of one type, with the patterns found in them.
 #[derive(Debug)]
 pub(super) struct Group {
     pub(super) kind: ScopeKind,
-    /// Whether they are scopes themselves, and not only where archives may be.
+    /// Whether the files are scopes, or only candidates for archives.
     pub(super) is_judged: bool,
     pub(super) files: Vec<File>,
     whole: Whole,
-    /// None for a file that is searched when it is read.
+    /// The hits of each file; `None` for a file that is searched when it is read.
     pub(super) hits: Vec<Option<Hits>>,
 }
 
@@ -44,7 +44,7 @@ impl Group {
         Group { kind, is_judged, files, whole, hits }
     }
 
-    /// Notes a pattern found in the source.
+    /// Records a pattern found in the source.
     pub(super) fn add(&mut self, finding: &Finding) {
         let end = finding.offset.saturating_add(u64::from(finding.length));
         let file = self.whole.file(finding.offset..end);
@@ -63,7 +63,7 @@ impl Group {
 }
 
 impl File {
-    /// What rules may say of it by name.
+    /// The scope's name as rules can refer to it.
     pub(super) fn scope_name(&self) -> ScopeName {
         ScopeName::of(&self.path)
     }
@@ -74,7 +74,7 @@ impl File {
 pub(super) struct Files {
     pub(super) allocated: Vec<File>,
     pub(super) deleted: Vec<File>,
-    /// Whether there are file systems at all.
+    /// Whether any file system was found.
     pub(super) is_known: bool,
     /// Skipped partitions, a line each.
     pub(super) notices: Vec<String>,
@@ -83,14 +83,14 @@ pub(super) struct Files {
 }
 
 impl Files {
-    /// Lists the files of all file systems, in the order of these; `deleted` ones, too, if the places of
-    /// their bytes are known.
+    /// Lists the files of all file systems, in the order of the file systems; includes `deleted` files
+    /// whose extents are known.
     ///
     /// # Errors
     /// [`Error::Source`] if the source cannot be read; [`Error::Stopped`] soon after `stop` becomes true.
     pub(super) fn list(source: &dyn Source, deleted: bool, stop: &AtomicBool) -> Result<Self> {
         let systems = match find(source) {
-            // Most sources have none.
+            // Most sources have no file system.
             Err(FilesError::FileSystem { .. }) => return Ok(Files::default()),
             systems => systems?,
         };
@@ -137,7 +137,7 @@ impl Files {
     }
 }
 
-/// Whether nothing but the name of a deleted file is left.
+/// Whether only the name of a deleted file remains.
 fn is_gone(entry: &Entry) -> bool {
     let content = &entry.content;
     let is_known = content.inline.is_some() || content.runs.iter().any(|run| run.place.is_some());
@@ -149,11 +149,11 @@ fn prefix(systems: &Systems, partition: u32) -> String {
     if systems.are_several() { format!("#{partition}") } else { String::new() }
 }
 
-/// Files whose bytes lie in the source as they are, in one piece that no other file has: what is found there
-/// is found in them.
+/// Files whose bytes lie verbatim in one extent of the source that no other file shares: a match in that
+/// range is a match in the file.
 #[derive(Debug, Default)]
 pub(super) struct Whole {
-    /// Sorted and disjoint, each with its file.
+    /// Sorted, disjoint ranges, each with the index of its file.
     spans: Vec<(Range<u64>, u32)>,
 }
 
@@ -162,7 +162,7 @@ impl Whole {
         let span = |(place, file): (u32, &File)| Some((whole_span(&file.entry)?, place));
         let mut spans: Vec<(Range<u64>, u32)> = (0..).zip(files).filter_map(span).collect();
         spans.sort_unstable_by_key(|(span, _)| (span.start, span.end));
-        // Files that share bytes are searched one by one.
+        // Files that share bytes are searched individually.
         let mut shared = vec![false; spans.len()];
         let (mut end, mut last) = (0, 0);
         for place in 0..spans.len() {
@@ -178,14 +178,14 @@ impl Whole {
         Whole { spans }
     }
 
-    /// The file that has all of `span`.
+    /// The file that contains all of `span`.
     pub(super) fn file(&self, span: Range<u64>) -> Option<usize> {
         let next = self.spans.partition_point(|(of_file, _)| of_file.end <= span.start);
         let (of_file, file) = self.spans.get(next)?;
         (of_file.start <= span.start && span.end <= of_file.end).then_some(*file as usize)
     }
 
-    /// No hits for each file here, and none at all for the others, which must be searched.
+    /// Empty hits for each file in this index, and `None` for the others, which must be searched.
     pub(super) fn hits(&self, files: usize) -> Vec<Option<Hits>> {
         let mut hits: Vec<Option<Hits>> = (0..files).map(|_| None).collect();
         self.spans.iter().for_each(|(_, file)| hits[*file as usize] = Some(Hits::default()));
@@ -193,7 +193,7 @@ impl Whole {
     }
 }
 
-/// The places of a file's bytes, if all of these lie in the source as they are.
+/// The extents of a file, if all of its bytes lie verbatim in the source.
 pub(super) fn plain_extents(entry: &Entry) -> Option<Vec<Extent>> {
     let content = &entry.content;
     let is_plain = content.inline.is_none() && !content.is_packed() && content.lost.is_none();
@@ -203,7 +203,7 @@ pub(super) fn plain_extents(entry: &Entry) -> Option<Vec<Extent>> {
     (bytes == entry.size).then_some(extents)
 }
 
-/// Where a file's bytes lie in one piece, if they do.
+/// The range of a file's bytes, if they lie in one piece.
 fn whole_span(entry: &Entry) -> Option<Range<u64>> {
     match plain_extents(entry)?[..] {
         [extent] => Some(extent.offset..extent.offset.checked_add(extent.length)?),

@@ -1,4 +1,4 @@
-//! The scopes of one source, judged after the search for patterns.
+//! Evaluates the scopes of one source, after the search for patterns.
 
 use std::io;
 use std::ops::ControlFlow;
@@ -18,14 +18,14 @@ use super::members::judge_members;
 use super::outcome::{JudgedScope, RulesSearched, ScopeKind, WatchRules};
 use super::running::{RuleRun, Scope};
 
-/// Bytes of files that are judged at a time: they are held until their turn comes.
+/// Size of the files evaluated in one batch, which stay in memory until the end of it.
 pub(super) const BATCH_BYTES_MAX: u64 = 256 << 20;
-/// Files that are judged at a time.
+/// Maximum number of files in one batch.
 pub(super) const BATCH_FILES_MAX: usize = 256;
-/// Bytes of all files of a source, at most, as a multiple of its length, or of a gibibyte: damaged file
-/// systems may say that a million files share the same clusters.
+/// Maximum total size of the files of a source, as a multiple of its length, or of a gibibyte: a
+/// damaged file system may claim that a million files share the same clusters.
 const FILES_TIMES_MAX: u64 = 4;
-/// The name of the scope that is all of a source.
+/// The name of the scope that is the whole source.
 pub(super) const SOURCE_NAME: &str = "source";
 
 /// The scopes of one source, after the search for patterns.
@@ -38,7 +38,8 @@ pub(super) struct Going<'g, 's> {
 }
 
 impl Going<'_, '_> {
-    /// Judges all scopes: the source, then files, then members of archives; whether to go on.
+    /// Evaluates all scopes: the source, then files, then members of archives; returns whether to
+    /// continue.
     pub(super) fn judge_all(
         &mut self,
         small: Option<ScopeBytes>,
@@ -64,7 +65,7 @@ impl Going<'_, '_> {
         self.stop.load(Ordering::Relaxed)
     }
 
-    /// Judges the source as a scope; whether to go on.
+    /// Evaluates the source as a scope; returns whether to continue.
     fn judge_source(
         &mut self,
         small: Option<ScopeBytes>,
@@ -108,7 +109,7 @@ impl Going<'_, '_> {
         self.hand_over(ScopeKind::Source, SOURCE_NAME, &Extents::whole(length), &scope)
     }
 
-    /// Judges each file of a group in which a rule may hold; whether to go on.
+    /// Evaluates each file of a group in which a rule may hold; returns whether to continue.
     fn judge_files(&mut self, group: &Group) -> ControlFlow<()> {
         let rules = &self.run.search.rules;
         let bytes_max = self.source.length().max(1 << 30).saturating_mul(FILES_TIMES_MAX);
@@ -118,7 +119,7 @@ impl Going<'_, '_> {
                 return ControlFlow::Break(());
             }
             let size = file.entry.size;
-            // The hits of a file in several pieces are found when it is read.
+            // A fragmented file is searched when it is read.
             let all = hits.is_none().then(Hits::all);
             let known = hits.as_ref().or(all.as_ref());
             if known.is_some_and(|hits| rules.candidates(hits, size, None).is_empty()) {
@@ -141,7 +142,7 @@ impl Going<'_, '_> {
         self.judge_batch(group, &batch)
     }
 
-    /// Why a file is not judged, if it is not.
+    /// Why a file is not evaluated; `None` if it is.
     fn refusal(&self, file: &File, all_bytes: u64, bytes_max: u64) -> Option<String> {
         let (size, most) = (file.entry.size, self.run.search.scope_bytes_max);
         if size > most {
@@ -159,7 +160,7 @@ impl Going<'_, '_> {
         })
     }
 
-    /// Judges files on all threads, and hands them over in order; whether to go on.
+    /// Evaluates files on all threads, and passes them on in order; returns whether to continue.
     fn judge_batch(&mut self, group: &Group, batch: &[(&File, Option<&Hits>)]) -> ControlFlow<()> {
         let (run, source, stop) = (self.run, self.source, self.stop);
         let judged = self.on_all_threads(batch.len(), |place| {
@@ -174,8 +175,8 @@ impl Going<'_, '_> {
         ControlFlow::Continue(())
     }
 
-    /// Judges `count` scopes on all threads. Returns them in order, without those that were not begun when it
-    /// was stopped.
+    /// Evaluates `count` scopes on all threads. Returns them in order, without those that had not begun when
+    /// the run was stopped.
     pub(super) fn on_all_threads(
         &self,
         count: usize,
@@ -202,7 +203,8 @@ impl Going<'_, '_> {
         judged
     }
 
-    /// Passes on the rules that hold in a scope, and notes missing parts; returns whether to go on.
+    /// Passes on the rules that hold in a scope, and records missing parts; returns whether to
+    /// continue.
     pub(super) fn hand_over(
         &mut self,
         kind: ScopeKind,
@@ -237,7 +239,7 @@ impl Going<'_, '_> {
         self.watch.take(&JudgedScope { kind, name, bytes: &scope.bytes, held, extents })
     }
 
-    /// Notes strings with more matches than count.
+    /// Reports strings with more matches than the limit.
     fn note_overfull(&mut self, name: &str, judged: &Judged) {
         let rules: &Rules = &self.run.search.rules;
         for (rule, string) in &judged.overfull {

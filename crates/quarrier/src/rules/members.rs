@@ -15,17 +15,18 @@ use super::files::{File, Group, plain_extents};
 use super::going::{BATCH_BYTES_MAX, BATCH_FILES_MAX, Going, SOURCE_NAME};
 use super::outcome::ScopeKind;
 
-/// Bytes of all members of a source and of the archives that have them, at most, as a multiple of its length,
-/// or of a gibibyte.
+/// Maximum total size of all members of a source and of their archives, as a multiple of the source's
+/// length, or of a gibibyte.
 const MEMBERS_TIMES_MAX: u64 = 16;
-/// Members of all archives of a source, at most.
+/// Maximum number of members, over all archives of a source.
 const MEMBERS_MAX: u64 = 4 << 20;
-/// The first bytes of a file, by which an archive is recognised.
+/// Length of a file's prefix that identifies an archive.
 const HEAD_BYTES: usize = 512;
-/// No archive is shorter.
+/// Minimum length of an archive.
 const ARCHIVE_BYTES_MIN: u64 = 18;
 
-/// Judges the members of all archives: of the source itself, then of files; whether to go on.
+/// Evaluates the members of all archives: of the source itself, then of files; returns whether to
+/// continue.
 pub(super) fn judge_members(going: &mut Going<'_, '_>, groups: &[Group]) -> ControlFlow<()> {
     let length = going.source.length();
     let bytes = length.max(1 << 30).saturating_mul(MEMBERS_TIMES_MAX);
@@ -44,12 +45,12 @@ pub(super) fn judge_members(going: &mut Going<'_, '_>, groups: &[Group]) -> Cont
 /// The archives of one source.
 struct Archives<'a, 'g, 's> {
     going: &'a mut Going<'g, 's>,
-    /// How much of them may still be unpacked.
+    /// The remaining budget for unpacking.
     left: Unpacked,
 }
 
 impl Archives<'_, '_, '_> {
-    /// Judges the members of a file, if it is an archive; whether to go on.
+    /// Evaluates the members of a file, if it is an archive; returns whether to continue.
     fn judge_file(&mut self, name: &str, file: &File) -> ControlFlow<()> {
         let (source, stop) = (self.going.source, self.going.stop);
         if self.going.is_stopped() {
@@ -71,7 +72,7 @@ impl Archives<'_, '_, '_> {
                 .collect();
             return self.judge(name, &extents, View::of(source, &places));
         }
-        // Packed, or with holes.
+        // The file is compressed, or has holes.
         let most = self.going.run.search.scope_bytes_max;
         if entry.size > most {
             self.going.done.missing(format!(
@@ -97,14 +98,14 @@ impl Archives<'_, '_, '_> {
         }
     }
 
-    /// Judges the members of an archive whose bytes lie in the source as they are.
+    /// Evaluates the members of an archive whose bytes lie verbatim in the source.
     fn judge(&mut self, name: &str, extents: &Extents, mut view: View<'_>) -> ControlFlow<()> {
         let judged = self.judge_unread(name, extents, &mut view);
         self.going.done.could_not_read(view.unreadable());
         judged
     }
 
-    /// Judges the members of an archive, if it is one; whether to go on.
+    /// Evaluates the members of an archive, if it is one; returns whether to continue.
     fn judge_unread(
         &mut self,
         name: &str,
@@ -114,7 +115,7 @@ impl Archives<'_, '_, '_> {
         let head =
             view.take(0, HEAD_BYTES.min(usize::try_from(view.length()).unwrap_or(HEAD_BYTES)));
         let Some(kind) = head.and_then(archive_kind) else { return ControlFlow::Continue(()) };
-        // Members that unpack to nothing cost the bytes of the archive.
+        // Charge the bytes of the archive, even if its members unpack to nothing.
         self.left.bytes = self.left.bytes.saturating_sub(view.length());
         if self.left.bytes == 0 || self.left.members == 0 {
             self.going.done.missing(format!(
@@ -152,10 +153,10 @@ impl Archives<'_, '_, '_> {
     }
 }
 
-/// Members that are judged together.
+/// Members that are evaluated together.
 struct Batch<'b, 'g, 's> {
     going: &'b mut Going<'g, 's>,
-    /// The scope that is the archive, and the places of its bytes.
+    /// The scope that is the archive, and its extents.
     archive: &'b str,
     extents: &'b Extents,
     waiting: Vec<Waiting>,
@@ -163,7 +164,7 @@ struct Batch<'b, 'g, 's> {
     flow: ControlFlow<()>,
 }
 
-/// A member that waits.
+/// A member waiting for evaluation.
 struct Waiting {
     name: String,
     bytes: Arc<Vec<u8>>,
@@ -171,7 +172,7 @@ struct Waiting {
 }
 
 impl Batch<'_, '_, '_> {
-    /// Judges all that wait, on all threads, and hands them over in order.
+    /// Evaluates all waiting members on all threads, and passes them on in order.
     fn judge(&mut self) {
         let waiting = std::mem::take(&mut self.waiting);
         self.bytes = 0;
@@ -213,7 +214,8 @@ impl TakeMembers for Batch<'_, '_, '_> {
     }
 }
 
-/// The name of a member for rules: its own is the part after the last `!` and slash.
+/// The name of a member as rules can refer to it: its own name is the part after the last `!` and
+/// slash.
 fn scope_name(path: &str) -> ScopeName {
     let name = path.rsplit(['!', '/']).next().unwrap_or_default().to_string();
     ScopeName { name, path: path.to_string() }

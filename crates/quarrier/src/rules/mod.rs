@@ -1,4 +1,4 @@
-//! Rules: which YARA rules hold in a source, and in the files in it.
+//! Rules: finds the YARA rules that hold in a source, and in the files in it.
 //!
 //! ```text
 //!  files of rules ──read_rules──→ Rules ──→ RuleSearch ──start──→ RuleRun ──search(place)──┐
@@ -7,9 +7,9 @@
 //!       ──→ candidates of each scope ──→ its bytes, judged ──→ JudgedScope ──→ watch  ←────┘
 //! ```
 //!
-//! A scope is what a condition speaks of: `filesize` is its length, and `uint16(0)` its beginning. Scopes
-//! are the source itself, and each allocated file of the file systems in it; if requested ([`Scopes`]),
-//! deleted and carved files and the members of archives, too.
+//! A scope is the bytes that a condition refers to: `filesize` is its length, and `uint16(0)` reads its
+//! start. Scopes are the source itself and each allocated file of the file systems in it; on request
+//! ([`Scopes`]) also deleted and carved files and the members of archives.
 
 mod bytes;
 mod carved;
@@ -37,13 +37,13 @@ use quarrier_search::EngineName;
 use crate::search::Planning;
 use crate::{Machine, Place, Result, Search};
 
-/// The longest scope that is judged, if nothing else is requested: it is held in memory.
+/// The default maximum size of a scope, in bytes; a scope is held in memory.
 pub const SCOPE_BYTES_MAX: u64 = 1 << 30;
 
-/// The most time that the rules of one scope may take, if nothing else is requested.
+/// The default maximum time for the rules of one scope.
 pub const SCOPE_TIME_MAX: Duration = Duration::from_secs(60);
 
-/// A request: rules to judge in sources and their files.
+/// A request: rules to evaluate over sources and their files.
 ///
 /// ```
 /// use std::ops::ControlFlow;
@@ -73,7 +73,7 @@ pub const SCOPE_TIME_MAX: Duration = Duration::from_secs(60);
 #[must_use]
 pub struct RuleSearch {
     rules: Rules,
-    /// The search for the strings' patterns; none if no string has one.
+    /// The search for the strings' patterns; `None` if no string has one.
     gate: Option<Search>,
     scopes: Scopes,
     scope_bytes_max: u64,
@@ -82,7 +82,7 @@ pub struct RuleSearch {
 }
 
 impl RuleSearch {
-    /// A search for the scopes in which rules hold.
+    /// Creates a search for the scopes in which rules hold.
     pub fn new(rules: Rules) -> Self {
         let patterns = rules.patterns().to_vec();
         let gate =
@@ -97,39 +97,39 @@ impl RuleSearch {
         }
     }
 
-    /// The scopes in which rules are judged.
+    /// Sets the scopes over which rules are evaluated.
     pub fn scopes(mut self, scopes: Scopes) -> Self {
         self.scopes = scopes;
         self
     }
 
-    /// The longest scope that is judged. It is held in memory; longer ones are reported as left out.
+    /// Sets the maximum size of a scope, which is held in memory. Longer ones are skipped and reported.
     pub fn scope_bytes_max(mut self, bytes: u64) -> Self {
         self.scope_bytes_max = bytes;
         self
     }
 
-    /// The most time that the rules of one scope may take. Scopes that take longer are reported as left
-    /// out.
+    /// Sets the maximum time for the rules of one scope. Slower scopes are skipped and reported.
     pub fn scope_time_max(mut self, time: Duration) -> Self {
         self.scope_time_max = time;
         self
     }
 
-    /// How the pipeline of the search for patterns is set up, and how many threads judge.
+    /// Configures the pipeline of the search for patterns, and the number of threads that evaluate
+    /// rules.
     pub fn planning(mut self, planning: Planning) -> Self {
         self.workers = planning.workers;
         self.gate = self.gate.map(|gate| gate.planning(planning));
         self
     }
 
-    /// Where the search for patterns runs.
+    /// Sets the device that searches for patterns.
     pub fn device(mut self, device: DeviceChoice) -> Self {
         self.gate = self.gate.map(|gate| gate.device(device));
         self
     }
 
-    /// The engine that searches for patterns.
+    /// Sets the engine that searches for patterns.
     pub fn engine(mut self, engine: EngineName) -> Self {
         self.gate = self.gate.map(|gate| gate.engine(engine));
         self
@@ -143,7 +143,7 @@ impl RuleSearch {
     /// Compiles the search for patterns, with a sample of the first place.
     ///
     /// # Errors
-    /// As [`Search::start`].
+    /// Those of [`Search::start`].
     pub fn start<'s>(
         &'s self,
         machine: &'s Machine,

@@ -10,10 +10,10 @@ use quarrier_rules::{Held, Rule, Rules};
 use super::extents::Extents;
 use crate::search::MATCH_BYTES_MAX;
 
-/// Notices of a source that are kept; more are counted.
+/// Maximum number of notices kept for a source; the rest are only counted.
 const NOTICES_MAX: usize = 50;
 
-/// The kind of a scope.
+/// The type of a scope.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ScopeKind {
     /// All bytes of the source.
@@ -31,13 +31,14 @@ pub enum ScopeKind {
 /// A scope in which rules hold.
 #[derive(Clone, Copy)]
 pub struct JudgedScope<'s> {
-    /// Its kind.
+    /// The type of the scope.
     pub kind: ScopeKind,
-    /// `source`; the path of a file, of several file systems with `#N` of the partition before it, and with
-    /// ` (deleted)` after it if it is; the path of a carved file in the folder that `carve` writes; of a
-    /// member, the scope that is the archive, then `!` and a name for each archive on the way.
+    /// The name of the scope: `source`; the path of a file, after `#N` of the partition if there are
+    /// several file systems, and before ` (deleted)` if it is deleted; the path of a carved file in the
+    /// output folder of `carve`; for a member, the scope that is the archive, then `!` and a name for each
+    /// level of nesting.
     pub name: &'s str,
-    /// Its bytes.
+    /// The bytes of the scope.
     pub bytes: &'s [u8],
     /// The rules that hold, in the order of their declaration.
     pub held: &'s [Held],
@@ -49,11 +50,11 @@ pub struct JudgedScope<'s> {
 pub struct RuleRow<'r> {
     /// The rule.
     pub rule: &'r Rule,
-    /// Its place among all rules.
+    /// The index of the rule among all rules.
     pub place: usize,
-    /// The name of the string, with the dollar before it.
+    /// The name of the string, with the dollar sign.
     pub string: Option<&'r str>,
-    /// Where the match begins in the source, if its bytes lie there as they are.
+    /// The offset of the match in the source, if the source holds its bytes verbatim.
     pub offset: Option<u64>,
     /// The length of the match in bytes.
     pub length: Option<u64>,
@@ -62,7 +63,7 @@ pub struct RuleRow<'r> {
 }
 
 impl RuleRow<'_> {
-    /// The bytes found as text; `None` if the rule holds without a string.
+    /// The bytes found as a string; `None` if the rule holds without a string.
     #[must_use]
     pub fn match_text(&self) -> Option<String> {
         let mut text = String::new();
@@ -72,8 +73,9 @@ impl RuleRow<'_> {
 }
 
 impl<'s> JudgedScope<'s> {
-    /// Where the byte at `offset` of the scope lies in the source; `None` if it lies nowhere as it is: in a
-    /// hole, in a file or member that is packed, or in a file that a record of the file system holds.
+    /// The offset in the source of the byte at `offset` of the scope. `None` if the source does not hold it
+    /// verbatim: in a hole, in a compressed file or member, or in a file that a record of the file system
+    /// holds.
     #[must_use]
     pub fn source_offset(&self, offset: u64) -> Option<u64> {
         self.extents.at(offset)
@@ -106,15 +108,15 @@ impl<'s> JudgedScope<'s> {
     }
 }
 
-/// Sees the search of one source go on. A closure that takes scopes is one, too.
+/// Observes the search of one source. A closure that takes scopes implements it.
 pub trait WatchRules: Send {
-    /// The source is gone through, over `range`: once for its carved files, if these are scopes, and once for
+    /// A pass over `range` of the source begins: one for carved files, if these are scopes, and one for
     /// patterns.
     fn begin(&mut self, range: &Range<u64>) {
         let _ = range;
     }
 
-    /// It has come to `offset`.
+    /// The pass has reached `offset`.
     fn advance(&mut self, offset: u64) {
         let _ = offset;
     }
@@ -135,23 +137,24 @@ where
 /// The outcome of one source.
 #[derive(Debug, Default)]
 pub struct RulesSearched {
-    /// The bytes of the source.
+    /// The length of the source in bytes.
     pub bytes: u64,
     /// The run of the search for patterns; `None` for a small source, and if no rule has patterns.
     pub run: Option<Run>,
-    /// Files of its file systems, deleted and carved ones if these are scopes, and members of archives.
+    /// The number of files in its file systems, of deleted and carved files if these are scopes, and of
+    /// members of archives.
     pub files: u64,
-    /// Scopes whose rules were judged, because some could hold there.
+    /// The number of scopes whose rules were evaluated, because some rule could hold.
     pub scopes: u64,
     /// Notices, a line each, without the name of the source.
     pub notices: Vec<String>,
-    /// Whether a rule may hold that is not reported: scopes were not judged, or files may be missing.
+    /// Whether a rule may hold that is not reported: scopes were skipped, or files may be missing.
     pub is_incomplete: bool,
     /// Ranges that could not be read, in order.
     pub unreadable: Vec<Range<u64>>,
-    /// Whether the stop flag ended it early.
+    /// Whether the stop flag ended the search early.
     pub is_stopped: bool,
-    /// The time it took.
+    /// The duration of the search.
     pub elapsed: Duration,
     pub(super) notices_left_out: u64,
 }
@@ -164,7 +167,7 @@ impl RulesSearched {
         }
     }
 
-    /// A notice of missing scopes.
+    /// Adds a notice about skipped scopes.
     pub(super) fn missing(&mut self, line: String) {
         self.is_incomplete = true;
         self.notice(line);

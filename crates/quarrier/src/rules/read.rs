@@ -1,4 +1,4 @@
-//! Files of rules, and those that they include.
+//! Reads rule files, and the files that they include.
 
 use std::collections::HashMap;
 use std::io;
@@ -9,11 +9,11 @@ use quarrier_rules::{RULE_BYTES_MAX, RuleFile, Rules};
 
 use crate::{Error, Result, read_bounded};
 
-/// Compiles the rules of files, all in one namespace; `-` is standard input. A file may include others that
-/// lie beside it, or below its folder.
+/// Compiles the rules of files, all in one namespace; `-` is standard input. A file may include others in
+/// its folder, or below it.
 ///
 /// # Errors
-/// The system's error if a file cannot be read, [`Error::Rules`] for the first rule that is wrong, and
+/// The system's error if a file cannot be read, [`Error::Rules`] for the first invalid rule, and
 /// [`Error::Stopped`] soon after `stop` becomes true.
 pub fn read_rules(paths: &[PathBuf], stop: &AtomicBool) -> Result<Rules> {
     let mut folders = HashMap::new();
@@ -49,7 +49,7 @@ fn name(path: &Path) -> String {
     path.display().to_string()
 }
 
-/// The path of an included file, which must lie in the folder of the one that includes it, or below.
+/// The path of an included file, which must be in the folder of the including file, or below it.
 fn included_path(including: &Path, included: &str) -> std::result::Result<PathBuf, String> {
     let elsewhere = || {
         "only files beside a file of rules, and below its folder, are included; copy it there, or give \
@@ -59,7 +59,7 @@ fn included_path(including: &Path, included: &str) -> std::result::Result<PathBu
     if including == Path::new("-") {
         return Err("standard input has no folder".to_string());
     }
-    // Rules that were written on Windows have its slashes.
+    // Rules written on Windows use its separator.
     let included = included.replace('\\', "/");
     let is_beside = Path::new(&included)
         .components()

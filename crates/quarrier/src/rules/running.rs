@@ -1,4 +1,4 @@
-//! A search for rules under way: one source after another.
+//! A running search for rules, over one source after another.
 
 use std::io::{self, Read};
 use std::ops::{ControlFlow, Range};
@@ -21,7 +21,7 @@ use super::outcome::{RulesSearched, ScopeKind, WatchRules};
 use crate::search::Running;
 use crate::{Ceiling, Error, Machine, Place, Result};
 
-/// A source up to this length is read whole and searched at once.
+/// Maximum size of a source that is read whole and searched at once.
 const SMALL_BYTES_MAX: u64 = 1 << 20;
 
 /// A compiled search for rules; see [`RuleSearch::start`].
@@ -44,8 +44,8 @@ impl<'s> RuleRun<'s> {
         Ok(RuleRun { search, machine, gate, judge })
     }
 
-    /// How the rules are gated, a line each: how many patterns stand for how many strings, the rules that
-    /// can hold without any, and the engines that search.
+    /// Explains how the rules are gated, a line each: how many patterns represent how many strings, the
+    /// rules that can hold without any, and the engines in use.
     #[must_use]
     pub fn explain(&self) -> Vec<String> {
         let all = self.search.rules.rules();
@@ -80,7 +80,7 @@ impl<'s> RuleRun<'s> {
         self.gate.as_ref().map(Running::engine_name).unwrap_or_default()
     }
 
-    /// Where the search for patterns runs.
+    /// The device that searches for patterns.
     #[must_use]
     pub fn device_label(&self) -> String {
         self.gate.as_ref().map_or_else(|| "cpu".to_string(), Running::device_label)
@@ -92,17 +92,17 @@ impl<'s> RuleRun<'s> {
         self.gate.as_ref().map_or(&[], Running::device_names)
     }
 
-    /// The ceiling of a run, as [`Running::ceiling`].
+    /// The ceiling of a run, as in [`Running::ceiling`].
     #[must_use]
     pub fn ceiling(&self, of_source: Option<Ceiling>) -> Option<Ceiling> {
         self.gate.as_ref().map_or(of_source, |gate| gate.ceiling(of_source))
     }
 
-    /// Judges the rules in one source and its files. Ends soon after `stop` becomes true.
+    /// Evaluates the rules over one source and its files. Ends soon after `stop` becomes true.
     ///
     /// # Errors
-    /// When the source fails as a whole; [`Error::Unsupported`] for a stream that is longer than a scope may
-    /// be. What could not be read or judged in parts is no error: the outcome says it.
+    /// If the source fails as a whole; [`Error::Unsupported`] for a stream longer than the maximum scope.
+    /// Parts that could not be read or evaluated are no error: the outcome lists them.
     pub fn search(
         &mut self,
         place: Place<'_>,
@@ -166,13 +166,13 @@ impl<'s> RuleRun<'s> {
         let small = self.find_patterns(place, source, &mut hits, &mut done, stop, watch)?;
         let mut going = Going { run: self, source, stop, done, watch };
         if !stop.load(Ordering::Relaxed) {
-            // After a `Break`, nothing follows.
+            // A `Break` here needs no handling, since nothing follows.
             let _ = going.judge_all(small, &hits.of_source, &hits.groups, has_files);
         }
         Ok(going.done.finished(started, stop))
     }
 
-    /// The files that are scopes, or archives with members that are, by their kind.
+    /// The files that are scopes, or archives whose members are scopes, by type.
     fn groups(
         &self,
         place: &Place<'_>,
@@ -207,7 +207,7 @@ impl<'s> RuleRun<'s> {
         ])
     }
 
-    /// Searches for the patterns of all strings. Returns the bytes of a small source.
+    /// Searches for the patterns of all strings. Returns the bytes if the source is small.
     fn find_patterns(
         &mut self,
         place: Place<'_>,
@@ -243,7 +243,7 @@ impl<'s> RuleRun<'s> {
         Ok(None)
     }
 
-    /// Reads and judges a file.
+    /// Reads a file and evaluates its rules.
     pub(super) fn judge_file(
         &self,
         source: &dyn Source,
@@ -263,7 +263,7 @@ impl<'s> RuleRun<'s> {
         Scope { unreadable, ..scope }
     }
 
-    /// Judges bytes in which nobody has searched for patterns.
+    /// Evaluates bytes that were not searched for patterns yet.
     pub(super) fn judge_bytes(
         &self,
         bytes: Arc<Vec<u8>>,
@@ -279,7 +279,7 @@ impl<'s> RuleRun<'s> {
         self.judged(bytes, name, &hits, stop)
     }
 
-    /// Judges bytes by the rules that may hold there.
+    /// Evaluates the rules that may hold in these bytes.
     pub(super) fn judged(
         &self,
         bytes: Arc<Vec<u8>>,
@@ -313,7 +313,7 @@ impl AllHits {
 pub(super) struct Scope {
     pub(super) bytes: Arc<Vec<u8>>,
     pub(super) unreadable: Vec<Range<u64>>,
-    /// None if no rule could hold.
+    /// `None` if no rule could hold.
     pub(super) judged: Option<std::result::Result<Judged, Unjudged>>,
 }
 
@@ -324,7 +324,7 @@ impl Scope {
     }
 }
 
-/// The same place once more, unless it is a stream.
+/// Copies the place, unless it is a stream.
 fn at_offsets<'p>(place: &Place<'p>) -> Option<Place<'p>> {
     match place {
         Place::Local(source) => Some(Place::Local(*source)),

@@ -1,21 +1,21 @@
-//! The scopes in which rules are judged.
+//! The scopes over which rules are evaluated.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// The scopes in which rules are judged. By default, the source and its allocated files.
+/// The scopes over which rules are evaluated. By default, the source and its allocated files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Scopes {
     /// All bytes of the source.
     pub source: bool,
     /// Each allocated file of its file systems.
     pub files: bool,
-    /// Each deleted file, as far as the file system still has the places of its bytes.
+    /// Each deleted file whose extents the file system still has.
     pub deleted: bool,
-    /// Each carved file, valid or partial, that is none of the files above.
+    /// Each carved file, valid or partial, that is not one of the files above.
     pub carved: bool,
-    /// Each member of the archives (zip and formats based on it, tar, gzip) among the source and its allocated
-    /// files, and among the deleted and carved ones where these are scopes.
+    /// Each member of the archives (zip and formats based on it, tar, gzip) among the source and its
+    /// allocated files, and among deleted and carved files if these are scopes.
     pub members: bool,
 }
 
@@ -26,7 +26,7 @@ impl Default for Scopes {
 }
 
 impl Scopes {
-    /// All that there are.
+    /// All scopes.
     #[must_use]
     pub fn all() -> Self {
         Scopes { source: true, files: true, deleted: true, carved: true, members: true }
@@ -38,7 +38,7 @@ impl Scopes {
 
     /// Whether file systems must be read.
     pub(super) fn needs_files(self) -> bool {
-        // Carved files that are files of a file system are left out.
+        // Carved files that belong to a file system are left out, so it must be read.
         self.files || self.deleted || self.carved || self.members
     }
 
@@ -53,7 +53,7 @@ impl Scopes {
     }
 }
 
-/// The names of those that are chosen, joined by commas.
+/// The names of the chosen scopes, joined by commas.
 impl fmt::Display for Scopes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let chosen = self.named().into_iter().filter(|(_, is_chosen)| *is_chosen);
@@ -62,7 +62,7 @@ impl fmt::Display for Scopes {
     }
 }
 
-/// Reads names joined by commas, or `all`.
+/// Parses names joined by commas, or `all`.
 impl FromStr for Scopes {
     type Err = String;
 

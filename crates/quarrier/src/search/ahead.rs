@@ -5,8 +5,8 @@
 //!  names ─→ groups ─→ workers: open, read, search ─→ results, held until it is their turn ─→ consumer
 //! ```
 //!
-//! A pipeline for each file would start threads and map memory for a few kilobytes. What is no small file
-//! is handed on by its name, in its turn.
+//! A pipeline for each file would start threads and map memory for a few kilobytes. Sources that are not
+//! small files are passed on by name, in their turn.
 
 use std::collections::BTreeMap;
 use std::io::{self, Read};
@@ -25,11 +25,11 @@ use quarrier_search::{Finding, Searcher};
 use crate::Named;
 use crate::source::is_part_of_image;
 
-/// Files up to this size are read whole.
+/// Maximum size of files that are read whole.
 const SMALL_BYTES_MAX: usize = 256 << 10;
-/// Names that a worker takes at a time.
+/// Number of names that a worker claims at a time.
 const GROUP: usize = 32;
-/// Groups that may wait for their turn, for each worker.
+/// Number of groups per worker that may wait for their turn.
 const GROUPS_AHEAD: usize = 4;
 
 /// The result for a name.
@@ -39,25 +39,25 @@ pub enum Ahead<'n> {
     Small {
         /// The file.
         path: &'n Path,
-        /// All its bytes; empty if there is no finding.
+        /// All bytes of the file; empty if there are no findings.
         data: Vec<u8>,
         /// The findings of all patterns, in order.
         findings: Vec<Finding>,
-        /// How many bytes it has.
+        /// The length of the file in bytes.
         length_bytes: u64,
     },
-    /// It is no small file, or could not be read: to be opened and searched as any source.
+    /// Not a small file, or unreadable: open and search it like any source.
     Other(&'n Named),
 }
 
-/// The work of the threads.
+/// The cost of the threads' work.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct AheadLoad {
     /// Time spent opening and reading.
     pub read: Duration,
     /// Time spent searching.
     pub work: Duration,
-    /// The workers.
+    /// The number of workers.
     pub workers: usize,
 }
 
@@ -69,7 +69,7 @@ pub struct SmallFiles {
 
 struct Queue<'n> {
     named: &'n [Named],
-    /// The next group that a worker takes.
+    /// The next group for a worker to claim.
     claimed: AtomicUsize,
     state: Mutex<State<'n>>,
     changed: Condvar,
@@ -91,7 +91,7 @@ impl SmallFiles {
     }
 
     /// Searches `named` on threads, and calls `consume` with each result, in order, on the caller's
-    /// thread. The results end early once `stop` becomes true.
+    /// thread. The results end early after `stop` becomes true.
     pub fn run<'n, R>(
         &self,
         named: &'n [Named],
@@ -108,7 +108,7 @@ impl SmallFiles {
         };
         let reader = || Reader::new(&self.searcher);
         let result = std::thread::scope(|scope| {
-            // Ends the workers, also where the consumer panics.
+            // Ends the workers even if the consumer panics.
             let _end = End { queue: &queue, is_consumer: true };
             for _ in 0..self.workers.min(queue.groups()) {
                 let work = || {
@@ -128,7 +128,7 @@ impl SmallFiles {
     }
 }
 
-/// Tells the others that nothing more is wanted, or will come.
+/// Signals the others that this end has stopped consuming or producing.
 struct End<'q, 'n> {
     queue: &'q Queue<'n>,
     is_consumer: bool,
@@ -138,7 +138,7 @@ impl Drop for End<'_, '_> {
     fn drop(&mut self) {
         if self.is_consumer || std::thread::panicking() {
             self.queue.ended.store(true, Ordering::Release);
-            // Another is about to wait, or waits.
+            // Synchronises with a thread that is about to wait.
             drop(lock(&self.queue.state));
             self.queue.changed.notify_all();
         }
@@ -150,7 +150,7 @@ impl<'n> Queue<'n> {
         self.named.len().div_ceil(GROUP)
     }
 
-    /// Takes group after group, no further ahead than is allowed.
+    /// Processes one group after another, at most the allowed number ahead.
     fn work(&self, reader: &mut Reader<'_>, stop: &AtomicBool) {
         loop {
             let group = self.claimed.fetch_add(1, Ordering::Relaxed);
@@ -163,7 +163,7 @@ impl<'n> Queue<'n> {
             }
             drop(state);
             if self.is_over(stop) {
-                // The consumer may wait for this group.
+                // Synchronises with the consumer, which may wait for this group.
                 drop(lock(&self.state));
                 self.changed.notify_all();
                 return;
@@ -190,7 +190,7 @@ impl<'n> Queue<'n> {
     }
 }
 
-/// The results in order.
+/// An iterator over the results in order.
 struct Results<'q, 'n> {
     queue: &'q Queue<'n>,
     reader: Reader<'q>,
@@ -245,7 +245,7 @@ impl<'n> Results<'_, 'n> {
     }
 }
 
-/// A file that was read.
+/// A file in memory.
 struct Whole<'b>(&'b [u8]);
 
 impl Source for Whole<'_> {
@@ -266,7 +266,7 @@ impl Source for Whole<'_> {
     }
 }
 
-/// Reads and searches files, one at a time, in memory of its own.
+/// Reads and searches files, one at a time, in its own buffer.
 struct Reader<'s> {
     searcher: &'s Searcher,
     buffer: Vec<u8>,
@@ -293,24 +293,24 @@ impl<'s> Reader<'s> {
         if Kind::of(&Whole(bytes), false).is_some() {
             return other;
         }
-        // A match that is too long is an error, which the ordinary way words.
+        // The regular path searches again and reports a match that is too long.
         let Ok(findings) = self.searcher.find_all(bytes) else { return other };
         self.work_time += middle.elapsed();
         let data = if findings.is_empty() { Vec::new() } else { bytes.to_vec() };
         Ahead::Small { path, data, findings, length_bytes: length as u64 }
     }
 
-    /// The length of a small file that is now in the buffer.
+    /// Reads a small file into the buffer, and returns its length.
     fn read_small(&mut self, path: &Path) -> Option<usize> {
         if is_part_of_image(path) {
             return None;
         }
-        // Whatever the name refers to by now, opening it does not block.
+        // Even if the name refers to something else by now, opening it does not block.
         let mut file = open_in_order(path).ok()?;
         let meta = file.metadata().ok().filter(std::fs::Metadata::is_file)?;
         let length =
             usize::try_from(meta.len()).ok().filter(|length| *length <= SMALL_BYTES_MAX)?;
-        // One more byte shows that the file has grown, or that it is a kernel file without a length.
+        // One more byte reveals that the file has grown, or that it is a kernel file without a length.
         if self.buffer.len() <= length {
             self.buffer.resize(length + 1, 0);
         }
@@ -324,7 +324,7 @@ impl<'s> Reader<'s> {
             }
             match filled {
                 filled if filled > length => return None,
-                // A regular file gives fewer bytes than it is asked for at its end only.
+                // A regular file returns a short read only at its end.
                 filled if filled == length => return Some(filled),
                 _ => {}
             }

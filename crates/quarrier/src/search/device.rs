@@ -1,4 +1,4 @@
-//! Where a set is searched for: the CPU, devices, or both.
+//! Chooses where to search: the CPU, devices, or both.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -14,27 +14,28 @@ use super::{Planning, Search};
 use crate::machine::now;
 use crate::{Ceiling, Machine, Result};
 
-/// Sources smaller than this are searched before a device has started.
+/// Smaller sources are searched on the CPU before a device has started.
 const AUTO_BYTES_MIN: u64 = 256 << 20;
-/// The share of the way to a device that a search is expected to reach.
+/// The share of the transfer rate to a device that a search is expected to reach.
 const STREAM_SHARE: f64 = 0.85;
 
-/// Devices that search, and how.
+/// The devices that search, and their settings.
 pub(super) struct OnDevices {
     pub(super) searcher: GpuSearcher,
-    /// As in `--stats`: `gpu:0`, `cpu+gpu:0`.
+    /// The label in `--stats`: `gpu:0`, `cpu+gpu:0`.
     pub(super) label: String,
     /// The names of the devices.
     pub(super) names: Vec<String>,
-    /// As their drivers call them.
+    /// The names that the drivers report.
     device_names: Vec<String>,
-    /// CPUs that take chunks from the same queue.
+    /// The number of CPUs that take chunks from the same queue.
     cpu_workers: usize,
 }
 
-/// The device that is expected to be faster than the CPU, by measurements of both: the rate of copying
-/// to it from `quarrier gauge gpu`, and the CPU engine's rate over the sample. Devices that are the CPU
-/// itself, or were not measured, do not qualify. The error is the reason why there is none.
+/// The device that is expected to be faster than the CPU, by measurements of both: the transfer rate to
+/// the device from `quarrier gauge gpu`, and the CPU engine's rate over the sample. Devices that are
+/// the CPU itself, or were not measured, do not qualify. The error is the reason why no device
+/// qualifies.
 fn faster(
     search: &Search,
     machine: &Machine,
@@ -69,10 +70,10 @@ fn faster(
     found.ok_or("the GPU of the profile is not found")
 }
 
-/// The requested devices, with the set compiled for them; `None` if the CPU is to do all the work.
+/// The requested devices, with the set compiled for them; `None` if the CPU does all the work.
 ///
 /// # Errors
-/// No such device, or one that cannot take the set, or `stop` became true.
+/// If the device does not exist or cannot take the set, or `stop` became true.
 pub(super) fn choose(
     search: &Search,
     machine: &Machine,
@@ -122,7 +123,7 @@ pub(super) fn choose(
 }
 
 impl OnDevices {
-    /// The pipeline with the workers and buffers that devices need.
+    /// The pipeline with the workers and buffers that the devices need.
     pub(super) fn pipeline<'p>(
         &self,
         planning: &Planning,
@@ -132,15 +133,15 @@ impl OnDevices {
     ) -> Pipeline<'p> {
         let (cpu_workers, buffer_bytes) = (self.cpu_workers, planning.buffer_bytes);
         let mut pipeline = self.searcher.planned(pipeline, cpu_workers, buffer_bytes, length);
-        // Pages of a file are no memory of a device: slots read them into theirs.
+        // A device cannot use pages of a file as its memory: slots read them into their own.
         if planning.access.is_none() && source.is_some_and(|source| source.is_resident()) {
             pipeline = pipeline.access(Access::Read);
         }
         pipeline
     }
 
-    /// The ceiling of a run: the rate of copying to the devices, if it was measured and is below that
-    /// of the source.
+    /// The ceiling of a run: the measured transfer rate to the devices, if it is below the ceiling of
+    /// the source.
     pub(super) fn ceiling(&self, machine: &Machine, of_source: Option<Ceiling>) -> Option<Ceiling> {
         let profile = machine.profile().filter(|_| self.cpu_workers == 0);
         let rates = profile.map_or(&[][..], |profile| &profile.gpus).iter();
@@ -152,7 +153,7 @@ impl OnDevices {
         of_source
     }
 
-    /// The engines in use, with those of the CPU where it does a part.
+    /// The engines in use, with those of the CPU if it does a part.
     pub(super) fn engine_name(&self) -> String {
         self.searcher.engine_name(self.cpu_workers > 0)
     }

@@ -1,4 +1,4 @@
-//! A digest of everything that decides a search's findings.
+//! A digest of everything that determines the findings of a search.
 
 use quarrier_search::Options;
 use sha2::{Digest, Sha256};
@@ -6,11 +6,11 @@ use sha2::{Digest, Sha256};
 use super::Search;
 
 impl Search {
-    /// SHA-256 of all that decides which findings there are: equal searches of the same version of this
-    /// library have the same. Engine, device and plan make no difference, nor does context.
+    /// SHA-256 of everything that determines the findings: equal searches by the same version of this
+    /// library have the same digest. Engine, device, plan and context make no difference.
     #[must_use]
     pub fn digest(&self) -> [u8; 32] {
-        // Without `..`, so that whoever adds a field decides.
+        // Without `..`, so that a new field does not compile until someone decides about it.
         let Search {
             patterns,
             judges,

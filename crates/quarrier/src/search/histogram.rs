@@ -1,4 +1,4 @@
-//! How often each match was found.
+//! Counts of each distinct match.
 
 use std::collections::HashMap;
 
@@ -7,13 +7,13 @@ use quarrier_search::{Finding, Pattern};
 
 use super::copy_match;
 
-/// The memory of an entry beside the bytes of its match: key, count, and its share of free places.
+/// Memory of an entry besides the bytes of its match: key, count, and its share of free slots.
 const ENTRY_BYTES: u64 = 80;
 
-/// The memory of a histogram by default, in bytes.
+/// The default memory limit of a histogram, in bytes.
 pub const HISTOGRAM_BYTES_MAX: u64 = 1 << 30;
 
-/// Counts distinct matches of each pattern, in bounded memory. A match in UTF-16 counts as its text does in
+/// Counts distinct matches of each pattern, in bounded memory. A UTF-16 match counts as the same string in
 /// UTF-8.
 #[derive(Debug)]
 pub struct Histogram<'p> {
@@ -28,16 +28,16 @@ pub struct Histogram<'p> {
 /// A row of a histogram.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Frequency {
-    /// The pattern, by its place.
+    /// The index of the pattern.
     pub pattern: usize,
-    /// The match, at most [`MATCH_BYTES_MAX`](super::MATCH_BYTES_MAX) bytes of it.
+    /// The match, cut to [`MATCH_BYTES_MAX`](super::MATCH_BYTES_MAX) bytes.
     pub found: Box<[u8]>,
-    /// How often it was found.
+    /// The number of findings with this match.
     pub count: u64,
 }
 
 impl<'p> Histogram<'p> {
-    /// An empty histogram that takes at most `bytes_max` bytes of memory, about.
+    /// Creates an empty histogram that takes about `bytes_max` bytes of memory at most.
     #[must_use]
     pub fn new(patterns: &'p [Pattern], bytes_max: u64) -> Self {
         let counts = patterns.iter().map(|_| HashMap::new()).collect();
@@ -66,13 +66,14 @@ impl<'p> Histogram<'p> {
         }
     }
 
-    /// Findings that count nowhere, because the memory was full when their match was met first.
+    /// The number of findings that were not counted, because memory was full when their match first
+    /// occurred.
     #[must_use]
     pub fn left_out(&self) -> u64 {
         self.left_out
     }
 
-    /// All rows, the most frequent first; of equal counts, by the order of patterns, then by their bytes.
+    /// All rows, the most frequent first; equal counts are sorted by pattern, then by bytes.
     #[must_use]
     pub fn into_rows(self) -> Vec<Frequency> {
         let of_pattern = |(pattern, counts): (usize, HashMap<Box<[u8]>, u64>)| {

@@ -1,4 +1,4 @@
-//! Lists of matches: those to leave out, and those that alone matter.
+//! Lists of matches: a stop list leaves matches out, an alert list keeps only its own.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::Path;
@@ -10,25 +10,25 @@ use quarrier_search::{Finding, Pattern};
 use super::copy_match;
 use crate::{Result, read_instructions};
 
-/// The most bytes of a context, on either side, that decide about a match.
+/// Maximum number of context bytes, on either side, that are compared.
 const CONTEXT_BYTES_MAX: usize = 64;
 
-/// Matches, a line each, as [`Pattern::show_match`] shows them.
+/// Matches, a line each, as formatted by [`Pattern::show_match`].
 ///
-/// Files of bulk_extractor are read as they are: a line may come from a feature file (`offset`, match and
-/// context with tabs between), be a match and its context, or come from a histogram (`n=7`, match). Where
-/// there is a context, the match counts only in it. A `*` stands for any text; lines that begin with `#`
+/// Files of bulk_extractor are accepted unchanged: a line may come from a feature file (tab-separated
+/// `offset`, match and context), be a match and its context, or come from a histogram (`n=7`, match). A
+/// match with a context counts only in that context. A `*` matches any string; lines that begin with `#`
 /// are comments.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct MatchList {
     plain: HashSet<String>,
-    /// Contexts of a match.
+    /// The contexts of each match.
     within: HashMap<String, Vec<String>>,
     globs: Vec<String>,
 }
 
 impl MatchList {
-    /// Reads a list.
+    /// Parses a list.
     #[must_use]
     pub fn parse(bytes: &[u8]) -> Self {
         let mut list = MatchList::default();
@@ -42,7 +42,7 @@ impl MatchList {
         list
     }
 
-    /// This list with the lines of another.
+    /// Adds the lines of another list.
     #[must_use]
     pub fn with(mut self, more: MatchList) -> Self {
         self.plain.extend(more.plain);
@@ -58,7 +58,7 @@ impl MatchList {
         match fields[..] {
             [_, found, context] => self.add_within(found, context),
             [count, found] if is_count(count) => {
-                // "(utf16=3)" says in which form some of them were.
+                // "(utf16=3)" counts the matches that were UTF-16.
                 let found = found.split_once(" (utf16=").map_or(found, |(found, _)| found);
                 self.plain.insert(found.to_string());
             }
@@ -77,7 +77,7 @@ impl MatchList {
         }
     }
 
-    /// Bytes around a finding that decide.
+    /// Number of bytes around a finding that are compared.
     fn context_bytes(&self) -> usize {
         if self.within.is_empty() { 0 } else { CONTEXT_BYTES_MAX }
     }
@@ -94,19 +94,19 @@ impl MatchList {
 /// The lists of a search.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct MatchLists {
-    /// Matches that are left out.
+    /// Matches to leave out.
     pub stop: Option<MatchList>,
-    /// Where there is one, only its matches count.
+    /// If present, only its matches count.
     pub alert: Option<MatchList>,
 }
 
 impl MatchLists {
-    /// Whether findings are judged at all.
+    /// Whether the lists filter nothing.
     pub(super) fn is_empty(&self) -> bool {
         self.stop.is_none() && self.alert.is_none()
     }
 
-    /// All lines, the same for equal lists.
+    /// All lines in a canonical order: equal for equal lists.
     pub(super) fn canonical(&self) -> String {
         let of_list = |list: &MatchList| {
             let plain: BTreeSet<_> = list.plain.iter().collect();
@@ -121,7 +121,7 @@ impl MatchLists {
         both.map(MatchList::context_bytes).max().unwrap_or_default()
     }
 
-    /// Appends those of the findings that count to `kept`.
+    /// Appends the findings that pass the lists to `kept`.
     pub(super) fn keep(
         &self,
         patterns: &[Pattern],
@@ -146,12 +146,13 @@ impl MatchLists {
 /// [`INSTRUCTION_BYTES_MAX`](crate::INSTRUCTION_BYTES_MAX) bytes; `-` is standard input.
 ///
 /// # Errors
-/// As [`read_instructions`].
+/// Those of [`read_instructions`].
 pub fn read_matches(path: &Path, stop: &AtomicBool) -> Result<MatchList> {
     Ok(MatchList::parse(&read_instructions(path, "matches", stop)?))
 }
 
-/// A line as [`Pattern::show_match`] would show its bytes: escapes with three octal digits become `\xNN`.
+/// A line as [`Pattern::show_match`] would format its bytes: escapes with three octal digits become
+/// `\xNN`.
 fn normal(line: &[u8]) -> String {
     let mut text = String::with_capacity(line.len());
     for part in line.utf8_chunks() {
@@ -187,7 +188,7 @@ fn normal(line: &[u8]) -> String {
     out
 }
 
-/// Whether this is `n=7`.
+/// Whether the field has the form `n=7`.
 fn is_count(field: &str) -> bool {
     let digits = field.strip_prefix("n=").unwrap_or_default();
     !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())
@@ -210,9 +211,9 @@ fn is_like(glob: &str, text: &str) -> bool {
     })
 }
 
-/// Whether the bytes around a finding are those of a context, as far as the context goes.
+/// Whether the bytes around a finding match a context, as far as the context extends.
 fn stands_in(chunk: &Chunk<'_>, finding: &Finding, text: &str, context: &str) -> bool {
-    // A copy, because others may change the bytes of a chunk while text is made of them.
+    // A copy, because others may change the bytes of a chunk while it is converted to a string.
     let shown = |bytes: &[u8]| {
         let copy = bytes.to_vec();
         normal(&copy)
@@ -223,7 +224,7 @@ fn stands_in(chunk: &Chunk<'_>, finding: &Finding, text: &str, context: &str) ->
     let before =
         shown(data.get(start.saturating_sub(CONTEXT_BYTES_MAX)..start).unwrap_or_default());
     let after = shown(data.get(end..(end + CONTEXT_BYTES_MAX).min(data.len())).unwrap_or_default());
-    // The match may stand in its context more than once.
+    // The match may occur in its context more than once.
     context.match_indices(text).any(|(at, _)| {
         before.ends_with(&context[..at]) && after.starts_with(&context[at + text.len()..])
     })

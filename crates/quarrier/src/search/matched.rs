@@ -1,15 +1,15 @@
-//! The bytes found, made only where rows are wanted.
+//! The bytes found, copied only for rows.
 
 use quarrier_core::pipeline::Chunk;
 use quarrier_search::Finding;
 
-/// The most bytes of a finding in its row.
+/// Maximum number of a finding's bytes in its row.
 pub const MATCH_BYTES_MAX: usize = 4096;
 
 /// Replaces `copy` by the bytes of a finding of `chunk`, at most [`MATCH_BYTES_MAX`] of them.
 ///
-/// A copy, because others may change the bytes of a chunk while text is made of them. A finding outside
-/// of the chunk yields an empty copy.
+/// A copy, because others may change the bytes of a chunk while they are converted to a string. A
+/// finding outside of the chunk yields an empty copy.
 pub fn copy_match(chunk: &Chunk<'_>, finding: &Finding, copy: &mut Vec<u8>) {
     copy.clear();
     let start = finding.offset.checked_sub(chunk.offset).map(usize::try_from);

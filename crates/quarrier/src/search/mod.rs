@@ -1,8 +1,8 @@
-//! Search: every occurrence of patterns in sources.
+//! Search: finds every occurrence of patterns in sources.
 //!
 //! ```text
 //!  Search ──start(first place: its sample)──→ Running ──search(place)──→ chunks with findings
-//!                 compiled set, devices                └──→ Searched: the run, what it cost
+//!                 compiled set, devices                └──→ Searched: the run and its cost
 //! ```
 
 mod ahead;
@@ -33,8 +33,8 @@ use quarrier_search::{EngineName, Options, Pattern, parse_file_until};
 
 use crate::{Error, Machine, Place, Result, read_instructions};
 
-/// A request: what to search for, where, and by what means. Unset options are chosen for the source and
-/// the machine.
+/// A request: the patterns to search for, the bytes to search, and the means. Unset options are chosen
+/// for the source and the machine.
 ///
 /// ```
 /// use std::ops::ControlFlow;
@@ -77,25 +77,25 @@ pub struct Search {
     planning: Planning,
 }
 
-/// How the pipeline of a run is set up. 0, or None: as the plan for source and machine says.
+/// The setup of a run's pipeline. 0 and `None` mean automatic: planned for the source and the machine.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Planning {
-    /// Threads that work.
+    /// The number of worker threads.
     pub workers: usize,
-    /// Threads that only read.
+    /// The number of threads that only read.
     pub readers: usize,
-    /// Buffers or windows that exist at once.
+    /// The number of buffers or windows that exist at once.
     pub buffers: usize,
-    /// Bytes that a buffer owns.
+    /// The number of bytes that a buffer owns.
     pub buffer_bytes: usize,
     /// How bytes reach memory.
     pub access: Option<Access>,
-    /// Whether local files were opened to be read past the page cache.
+    /// Whether local files were opened to bypass the page cache.
     pub direct: bool,
 }
 
 impl Search {
-    /// A search for `patterns` in whole sources.
+    /// Creates a search for `patterns` in whole sources.
     pub fn new(patterns: Vec<Pattern>) -> Self {
         Search {
             patterns,
@@ -124,7 +124,7 @@ impl Search {
     /// Adds built-in scanners to the patterns. Only their valid findings count.
     ///
     /// # Errors
-    /// [`Error::Search`] where a pattern is wrong.
+    /// [`Error::Search`] for an invalid pattern.
     pub fn features(mut self, features: &[&'static Feature]) -> Result<Self> {
         for feature in features {
             self.judges.resize(self.patterns.len(), None);
@@ -134,32 +134,32 @@ impl Search {
         Ok(self)
     }
 
-    /// How patterns are read: case, UTF-16, the longest match of a regex.
+    /// Sets how patterns are matched: case, UTF-16, the maximum length of a regex match.
     pub fn options(mut self, options: Options) -> Self {
         self.options = options;
         self
     }
 
-    /// The engine for literals and hex patterns.
+    /// Sets the engine for literals and hex patterns.
     pub fn engine(mut self, engine: EngineName) -> Self {
         self.engine = engine;
         self
     }
 
-    /// Where the search runs. By default the CPU; [`DeviceChoice::Auto`] takes a device where the machine's
+    /// Sets the device. The default is the CPU; [`DeviceChoice::Auto`] uses a device if the machine's
     /// profile says that it is faster.
     pub fn device(mut self, device: DeviceChoice) -> Self {
         self.device = device;
         self
     }
 
-    /// Only findings at multiples of `bytes`, at least 1.
+    /// Reports only findings at multiples of `bytes`, which must be at least 1.
     pub fn aligned(mut self, bytes: u64) -> Self {
         self.aligned_bytes = bytes.max(1);
         self
     }
 
-    /// Bytes around findings that the watcher wants to see in its chunks.
+    /// Sets the number of bytes around findings that the watcher sees in its chunks.
     pub fn context(mut self, bytes: usize) -> Self {
         self.context_bytes = bytes;
         self
@@ -171,39 +171,39 @@ impl Search {
         self
     }
 
-    /// Only the bytes at these offsets, as if they were the whole source.
+    /// Searches only the bytes at these offsets, as if they were the whole source.
     pub fn range(mut self, range: Range<u64>) -> Self {
         self.range = range;
         self
     }
 
-    /// Only findings that start here count. They are those of the whole range all the same, which
-    /// makes a difference to regexes.
+    /// Counts only findings that start in this range. They are still findings of the whole source,
+    /// which makes a difference to regexes.
     pub fn starts(mut self, starts: Range<u64>) -> Self {
         self.starts = starts;
         self
     }
 
-    /// Only the bytes that no allocated file of the source has, each range of them as if it were the whole
-    /// source; see [`Unallocated`](crate::files::Unallocated).
+    /// Searches only the bytes outside of allocated files, each range as if it were the whole source; see
+    /// [`Unallocated`](crate::files::Unallocated).
     pub fn unallocated(mut self, unallocated: bool) -> Self {
         self.unallocated = unallocated;
         self
     }
 
-    /// Lists of matches: those that are left out, and those that alone count.
+    /// Sets the stop list and the alert list of matches.
     pub fn lists(mut self, lists: MatchLists) -> Self {
         self.lists = lists;
         self
     }
 
-    /// How the pipeline is set up.
+    /// Configures the pipeline.
     pub fn planning(mut self, planning: Planning) -> Self {
         self.planning = planning;
         self
     }
 
-    /// The same search for some of its patterns, by index.
+    /// The same search, limited to some of its patterns, by index.
     pub fn only(&self, places: &[usize]) -> Self {
         let patterns = places.iter().map(|&place| self.patterns[place].clone()).collect();
         let of_place = |&place: &usize| self.judges.get(place).copied().flatten();
@@ -214,14 +214,14 @@ impl Search {
         Search { patterns, judges, ..self.clone() }
     }
 
-    /// The patterns, in their order.
+    /// The patterns, in order.
     pub fn patterns(&self) -> &[Pattern] {
         &self.patterns
     }
 
-    /// The offsets at which findings are searched for, where the source has them: of regexes and words
-    /// those before [`starts`](Self::starts) too, since they decide where one matches. The bytes around
-    /// them are read as far as they decide.
+    /// The offsets at which findings are searched for, as far as the source extends. For regexes and
+    /// words they include offsets before [`starts`](Self::starts), which decide where a match begins. A
+    /// search also reads the bytes around them that its patterns need.
     pub fn span(&self) -> Range<u64> {
         let looks_back = self.patterns.iter().any(Pattern::looks_back);
         let start = match looks_back {
@@ -231,10 +231,10 @@ impl Search {
         start..self.range.end.min(self.starts.end).max(start)
     }
 
-    /// Compiles the set with a sample of the first place, if that is local and no engine was requested.
+    /// Compiles the set, with a sample of the first place if that is local and no engine was requested.
     ///
     /// # Errors
-    /// [`Error::Search`] for patterns, an engine or a device that cannot serve, and soon after `stop`
+    /// [`Error::Search`] for patterns, an engine or a device that cannot be used, and soon after `stop`
     /// becomes true.
     pub fn start<'s>(
         &'s self,
@@ -246,12 +246,12 @@ impl Search {
     }
 }
 
-/// The patterns of a file of at most [`INSTRUCTION_BYTES_MAX`](crate::INSTRUCTION_BYTES_MAX) bytes,
-/// one a line; `-` is standard input.
+/// Reads the patterns of a file of at most [`INSTRUCTION_BYTES_MAX`](crate::INSTRUCTION_BYTES_MAX)
+/// bytes, one a line; `-` is standard input.
 ///
 /// # Errors
-/// [`Error::Request`] that names the file, and the line where one is wrong; [`Error::Stopped`] soon
-/// after `stop` becomes true.
+/// [`Error::Request`], with the name of the file and the line of an invalid pattern; [`Error::Stopped`]
+/// soon after `stop` becomes true.
 pub fn read_patterns(path: &Path, stop: &AtomicBool) -> Result<Vec<Pattern>> {
     let bytes = read_instructions(path, "patterns", stop)?;
     let name = || path.display().to_string();

@@ -1,14 +1,14 @@
-//! Parts of a source, which different runs or machines search.
+//! Parts of a source, for different runs or machines to search.
 
 use std::ops::Range;
 
 /// A part of a source.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Part {
-    /// The findings that start here are the part's.
+    /// The part has the findings that start in this range.
     pub owned: Range<u64>,
-    /// Where the last match of a regex before the part ended, by the index of its pattern. A regex that is
-    /// not listed is searched for as if none of its matches extended into the part.
+    /// The end of the last match of each regex before the part, by the index of its pattern. A missing
+    /// regex is searched for as if none of its matches extended into the part.
     pub ends: Vec<(u32, u64)>,
 }
 

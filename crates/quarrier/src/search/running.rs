@@ -1,4 +1,4 @@
-//! A search under way: the compiled set over one source after another.
+//! A running search: the compiled set over one source after another.
 
 use std::io::Read;
 use std::ops::{ControlFlow, Range};
@@ -30,25 +30,26 @@ pub struct Running<'s> {
 /// The outcome of searching one source.
 #[derive(Debug)]
 pub struct Searched {
-    /// The offsets where findings may start. The end of a stream is not known before: `u64::MAX`.
+    /// The offsets at which findings may start; it ends at `u64::MAX` for a stream, whose length is
+    /// unknown.
     pub range: Range<u64>,
     /// The run: bytes, time, load of stages, plan, unreadable ranges.
     pub run: Run,
 }
 
-/// Sees a search of one source go on. A closure that takes findings is one, too.
+/// Observes the search of one source. A closure that takes findings implements it.
 pub trait Watch: Send {
     /// The run begins, over `range`.
     fn begin(&mut self, range: &Range<u64>) {
         let _ = range;
     }
 
-    /// Whether the plan is wanted before the run, and not only with its result.
+    /// Whether to pass the plan before the run, and not only in its result.
     fn wants_plan(&self) -> bool {
         false
     }
 
-    /// The plan of the run, if it is wanted beforehand.
+    /// The plan of the run, if [`wants_plan`](Self::wants_plan) requested it.
     fn plan(&mut self, plan: &Plan) {
         let _ = plan;
     }
@@ -99,17 +100,18 @@ impl<'s> Running<'s> {
         Ok(Running { search, machine, searcher, on_devices, dense_buffer_bytes, findings: 0 })
     }
 
-    /// Findings of all sources so far.
+    /// The number of findings in all sources so far.
     pub fn findings(&self) -> u64 {
         self.findings
     }
 
-    /// Whether the requested number of findings is reached.
+    /// Whether the requested number of findings has been reached.
     pub fn is_full(&self) -> bool {
         self.findings >= self.search.findings_max
     }
 
-    /// Which engine has which patterns, a line each; what gates each regex; then the devices.
+    /// Explains the run, a line each: the engine of each pattern, the gate of each regex, and the
+    /// devices.
     pub fn explain(&self) -> Vec<String> {
         let mut lines: Vec<String> =
             self.searcher.choices().iter().map(Choice::to_string).collect();
@@ -135,7 +137,7 @@ impl<'s> Running<'s> {
         }
     }
 
-    /// Where it runs: `cpu`, `gpu:0`, or several joined by `+`.
+    /// The device or devices in use: `cpu`, `gpu:0`, or several joined by `+`.
     pub fn device_label(&self) -> String {
         self.on_devices.as_ref().map_or("cpu".to_string(), |on| on.label.clone())
     }
@@ -145,12 +147,12 @@ impl<'s> Running<'s> {
         self.on_devices.as_ref().map_or(&[], |on| &on.names)
     }
 
-    /// Which devices failed and why. The CPU did their part: no finding is missing.
+    /// The devices that failed, and why. The CPU did their part: no finding is missing.
     pub fn lost_devices(&self) -> Vec<String> {
         self.on_devices.as_ref().map_or_else(Vec::new, |on| on.searcher.lost())
     }
 
-    /// The ceiling of a run: that of its source, or that of copying to the devices if it is lower.
+    /// The ceiling of a run: that of its source, or the transfer rate to the devices if that is lower.
     pub fn ceiling(&self, of_source: Option<Ceiling>) -> Option<Ceiling> {
         match &self.on_devices {
             Some(on) => on.ceiling(self.machine, of_source),
@@ -158,12 +160,12 @@ impl<'s> Running<'s> {
         }
     }
 
-    /// Searches one source. Ends soon after `stop` becomes true; [`Run::position`] says where.
+    /// Searches one source. Ends soon after `stop` becomes true; [`Run::position`] is where.
     ///
     /// # Errors
-    /// When the source fails as a whole, the range begins past its end, or a regex matches more
-    /// bytes than it may; those of [`Unallocated::read`] if only unallocated bytes are searched. What
-    /// could not be read in parts is no error: the run lists it.
+    /// If the source fails as a whole, the range begins past its end, or a regex matches too many
+    /// bytes; those of [`Unallocated::read`] if only unallocated bytes are searched. Unreadable parts
+    /// are no error: the run lists them.
     pub fn search(
         &mut self,
         place: Place<'_>,
@@ -177,10 +179,11 @@ impl<'s> Running<'s> {
         self.search_among(place, unallocated.as_ref(), stop, watch)
     }
 
-    /// As [`search`](Self::search), with the unallocated bytes of the source if only those are searched.
+    /// Like [`search`](Self::search), with the unallocated bytes of the source if only those are
+    /// searched.
     ///
     /// # Errors
-    /// As [`search`](Self::search).
+    /// Those of [`search`](Self::search).
     pub fn search_among(
         &mut self,
         place: Place<'_>,
@@ -192,11 +195,11 @@ impl<'s> Running<'s> {
         self.search_within(place, within, stop, watch).map(|(searched, _)| searched)
     }
 
-    /// Searches one part of a source. Findings that are no matches of regexes are those of the whole source.
-    /// Matches are right if the seams before the part say so: see [`RegexSeam`].
+    /// Searches one part of a source. Findings other than regex matches are those of the whole source. Regex
+    /// matches are correct if the seams before the part confirm it: see [`RegexSeam`].
     ///
     /// # Errors
-    /// As [`search`](Self::search), and [`Error::Unsupported`] for what can only be read in order.
+    /// Those of [`search`](Self::search), and [`Error::Unsupported`] for a stream.
     pub fn search_part(
         &mut self,
         place: Place<'_>,
@@ -206,7 +209,7 @@ impl<'s> Running<'s> {
     ) -> Result<(Searched, Vec<RegexSeam>)> {
         match place {
             Place::Stream { name, .. } => Err(only_in_order(name.to_string())),
-            // A part shows the bytes around it; unallocated bytes show none.
+            // A part shows the bytes around it, but unallocated ranges show none.
             place if self.search.unallocated => {
                 let reason = "its unallocated bytes are searched as a whole, not part by part";
                 Err(Error::Unsupported { name: place.name().to_string(), reason: reason.into() })
@@ -228,7 +231,7 @@ impl<'s> Running<'s> {
             Some(part) => self.ranges_of(part, &place)?,
         };
         let ranges = unallocated.map(|unallocated| within(unallocated.ranges(), &seen));
-        // With gaps the source itself sees how much to fetch ahead.
+        // With gaps, the source itself determines how much to fetch ahead.
         if ranges.is_none() {
             place.announce(&self.around(&range, &seen));
         }
@@ -270,8 +273,8 @@ impl<'s> Running<'s> {
         }
     }
 
-    /// All findings in bytes that are in memory, in order, whatever range, lists and validators the request
-    /// has.
+    /// All findings in bytes that are in memory, in order, regardless of the request's range, lists and
+    /// validators.
     pub(crate) fn find_all(&self, bytes: &[u8]) -> Result<Vec<Finding>> {
         self.searcher.find_all(bytes).map_err(|too_long| {
             let label = self.search.patterns[too_long.pattern as usize].label();
@@ -280,8 +283,8 @@ impl<'s> Running<'s> {
         })
     }
 
-    /// The searcher of many small files ahead; `None` if each source is to be searched in a requested
-    /// way, or on a device.
+    /// The searcher of many small files ahead; `None` if the request sets how to read sources, or uses
+    /// a device.
     pub fn ahead(&self) -> Option<SmallFiles> {
         let (search, planning) = (self.search, &self.search.planning);
         let is_whole = search.range == (0..u64::MAX) && search.starts == (0..u64::MAX);
@@ -297,7 +300,7 @@ impl<'s> Running<'s> {
     /// had been searched now.
     pub fn take_ahead(&mut self, data: &[u8], findings: &[Finding], watch: &mut dyn Watch) {
         watch.begin(&(0..data.len() as u64));
-        // Whether the file is wanted to its end does not matter: it has been searched.
+        // The result tells whether to continue with the file, but it has already been searched.
         let _ = self.search.hand_over(
             &Chunk::whole(data),
             findings,
@@ -307,7 +310,7 @@ impl<'s> Running<'s> {
         );
     }
 
-    /// The bytes that the search of a part may see, and those where its findings start.
+    /// The bytes that the search of a part may see, and the range where its findings start.
     fn ranges_of(&self, part: &Part, place: &Place<'_>) -> Result<(Range<u64>, Range<u64>)> {
         let seen = place.range(&self.search.range)?;
         let start = part.owned.start.clamp(seen.start, seen.end);
@@ -315,14 +318,14 @@ impl<'s> Running<'s> {
         Ok((seen, owned))
     }
 
-    /// The bytes around `range` that a search of it reads, as far as `seen` has them.
+    /// The bytes that a search of `range` reads, including those around it that `seen` allows.
     fn around(&self, range: &Range<u64>, seen: &Range<u64>) -> Range<u64> {
         let need = self.searcher.need();
         let start = range.start.saturating_sub(need.before_bytes as u64).max(seen.start);
         start..range.end.saturating_add(need.after_bytes as u64).min(seen.end).max(start)
     }
 
-    /// The pipeline as requested, completed with the rates of source and machine. It works on `range`, and
+    /// The requested pipeline, completed with the rates of source and machine. It works on `range`, and
     /// shows bytes of `seen` around it.
     fn pipeline<'p, 'a: 'p>(
         &self,
@@ -369,13 +372,13 @@ impl<'s> Running<'s> {
 }
 
 impl Search {
-    /// Bytes around findings that somebody wants to see.
+    /// The number of bytes around findings that the watcher or the lists see.
     fn context_bytes_seen(&self) -> usize {
         let of_judges = if self.judges.is_empty() { 0 } else { features::CONTEXT_BYTES };
         self.context_bytes.max(self.lists.context_bytes()).max(of_judges)
     }
 
-    /// A finding as far as it is valid.
+    /// The finding, cut to its valid prefix.
     fn judged(&self, chunk: &Chunk<'_>, finding: &Finding) -> Option<Finding> {
         match self.judges.get(finding.pattern as usize) {
             Some(Some(judge)) => features::judged(*judge, chunk, finding),
@@ -383,7 +386,7 @@ impl Search {
         }
     }
 
-    /// Shows `watch` those of the findings in a chunk that are wanted, and counts them in `findings`.
+    /// Passes the findings of a chunk that the request wants to `watch`, and counts them in `findings`.
     fn hand_over(
         &self,
         chunk: &Chunk<'_>,
@@ -409,7 +412,7 @@ impl Search {
         let wanted = &started[..started.len().min(room)];
         *findings += wanted.len() as u64;
         watch.take(chunk, wanted)?;
-        // Findings come in order: none that follows can start in the range.
+        // Findings are in order, so none of the rest can start in the range.
         match to < found.len() || *findings >= self.findings_max {
             true => ControlFlow::Break(()),
             false => ControlFlow::Continue(()),

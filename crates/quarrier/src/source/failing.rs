@@ -1,8 +1,8 @@
-//! Repeats the failure of a stream after the bytes read before it.
+//! Repeats the error of a stream after the bytes read before it.
 
 use std::io::{self, Read};
 
-/// The failure of a stream, as a reader; ends without an error if there is none.
+/// A reader that returns the error once; ends without an error if there is none.
 pub(crate) struct Failing(pub(crate) Option<io::Error>);
 
 impl Read for Failing {

@@ -1,4 +1,4 @@
-//! Images behind URLs: the bytes they need are fetched when they are read.
+//! Images in remote objects: fetches bytes when they are read.
 
 use std::io;
 use std::ops::Range;
@@ -19,14 +19,14 @@ use crate::Result;
 /// An image, or a partition, whose bytes are in remote objects.
 pub struct FarImage {
     source: Arc<dyn Source>,
-    /// The objects that it reads.
+    /// The remote objects that the image reads.
     objects: Vec<RemoteSource>,
-    /// Does their requests.
+    /// The client that makes their requests.
     _remote: Arc<Remote>,
 }
 
 impl FarImage {
-    /// The cost of reads so far, of all objects together.
+    /// The cost of all reads so far, over all objects.
     pub(super) fn counters(&self) -> Counters {
         let mut all = Counters::default();
         for object in &self.objects {
@@ -40,32 +40,32 @@ impl FarImage {
         all
     }
 
-    /// The objects that it reads.
+    /// The remote objects that the image reads.
     pub(super) fn objects(&self) -> &[RemoteSource] {
         &self.objects
     }
 
-    /// Its partition of this number.
+    /// Narrows the image to the partition of this number.
     ///
     /// # Errors
-    /// As [`PartitionSource::open`].
+    /// Those of [`PartitionSource::open`].
     pub(super) fn partition(self, number: u32) -> Result<FarImage> {
         let source = Arc::new(PartitionSource::open(self.source, number)?);
         Ok(FarImage { source, ..self })
     }
 
-    /// An object as it is.
+    /// Wraps a single object unchanged.
     pub(super) fn plain(object: RemoteSource, remote: &Arc<Remote>) -> FarImage {
         let source: Arc<dyn Source> = Arc::new(object.clone());
         FarImage { source, objects: vec![object], _remote: Arc::clone(remote) }
     }
 }
 
-/// Opens the object behind a URL according to its content; formats in `kinds_left` are not unwrapped.
-/// Gives up soon after `stop` becomes true.
+/// Opens the object at a URL according to its content; formats in `kinds_left` are not unwrapped. Gives
+/// up soon after `stop` becomes true.
 ///
 /// # Errors
-/// Why it cannot be opened.
+/// Why the object cannot be opened.
 pub fn open_url(
     remote: &Arc<Remote>,
     url: &str,
@@ -75,7 +75,7 @@ pub fn open_url(
     open_with(remote, url, kinds_left, None, stop)
 }
 
-/// As [`open_url`]; indexes of compressed images are kept in `cache`, if it is given.
+/// Like [`open_url`], with the folder for indexes of compressed images.
 pub(super) fn open_with(
     remote: &Arc<Remote>,
     url: &str,
@@ -106,14 +106,14 @@ pub(super) fn open_with(
     })
 }
 
-/// Endings of files that are read by parts and wrap no disk: to look at their first bytes would cost a
+/// Extensions of files that are read in parts but wrap no disk: reading their first bytes would cost a
 /// request.
 const OTHER_ENDINGS: [&str; 22] = [
     "arrow", "csv", "feather", "grib", "h5", "hdf5", "html", "jpeg", "jpg", "json", "jsonl", "nc",
     "ndjson", "npy", "npz", "parquet", "pdf", "png", "tif", "tiff", "xml", "zip",
 ];
 
-/// Whether the ending of a URL names a format that is no disk.
+/// Whether the extension of a URL names a format that wraps no disk.
 fn is_of_another_format(url: &str) -> bool {
     let path = url.split(['?', '#']).next().unwrap_or_default();
     let ending = path.rsplit('/').next().unwrap_or_default().rsplit_once('.');
@@ -122,7 +122,7 @@ fn is_of_another_format(url: &str) -> bool {
     })
 }
 
-/// An object that is unpacked in order.
+/// An object that is decompressed in order.
 struct FarStream {
     reader: Box<dyn io::Read + Send>,
     _remote: Arc<Remote>,
@@ -181,8 +181,8 @@ impl Beside for BesideUrl<'_> {
     }
 }
 
-/// The URL of the object `name` beside that of `url`. It keeps the signature: some cover all objects of
-/// a folder.
+/// The URL of the object `name` in the folder of `url`. It keeps the signature, since some signatures
+/// cover all objects of a folder.
 fn beside(url: &str, name: &str) -> String {
     let scheme = url.get(..5).unwrap_or_default().to_ascii_lowercase();
     if matches!(scheme.as_str(), "s3://" | "gs://" | "az://") {
@@ -230,7 +230,7 @@ impl Source for FarImage {
 }
 
 impl Announced for FarImage {
-    /// The ranges of the objects are known only when they are read.
+    /// Does nothing: the ranges of the objects are known only when they are read.
     fn announce(&self, _range: Range<u64>) {}
 }
 

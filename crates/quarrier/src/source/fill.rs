@@ -1,4 +1,4 @@
-//! Fetching whole remote sources into the cache on disk, so that they can be read without a network.
+//! Fetches whole remote sources into the cache on disk, so that they can be read without a network.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -8,7 +8,7 @@ use quarrier_remote::RemoteSource;
 use super::Opened;
 use crate::{Error, Result};
 
-/// Bytes that are read at once.
+/// Bytes per read.
 const STEP_BYTES: usize = 8 << 20;
 
 /// The outcome of fetching a source.
@@ -17,21 +17,22 @@ const STEP_BYTES: usize = 8 << 20;
 pub struct Filled {
     /// The objects of the source, one for each file of an image: names without secrets.
     pub objects: Vec<String>,
-    /// The bytes of all of them.
+    /// The total size of all objects in bytes.
     pub bytes: u64,
-    /// Those of them that came from servers now; the rest was in the cache.
+    /// The bytes fetched from servers; the cache held the rest.
     pub bytes_fetched: u64,
-    /// Objects of which the cache does not hold everything, with the reason.
+    /// Objects that are not completely cached, with the reason.
     pub incomplete: Vec<String>,
-    /// Whether it was stopped before its end.
+    /// Whether the run was stopped before its end.
     pub stopped: bool,
 }
 
-/// Reads all objects of a remote source, so that its cache holds them. `progress` learns how many bytes of
-/// how many were read.
+/// Reads all objects of a remote source, so that the cache holds them. `progress` receives the number of
+/// bytes read and the total.
 ///
 /// # Errors
-/// [`Error::Unsupported`] for what is not remote; [`Error::Remote`] where a range cannot be had.
+/// [`Error::Unsupported`] for a source that is not remote; [`Error::Remote`] if a range cannot be
+/// fetched.
 pub fn fill(
     opened: &Opened,
     stop: &AtomicBool,

@@ -8,15 +8,15 @@ use quarrier_core::parallel::planned_workers;
 use quarrier_core::threads::team;
 use walkdir::{DirEntry, WalkDir};
 
-/// Levels that are read before threads share the folders found there.
+/// Number of levels that are read before threads share the folders found there.
 const LEVELS_FIRST: usize = 3;
-/// Folders that are enough to share.
+/// Minimum number of folders that are worth sharing.
 const FOLDERS_ENOUGH: usize = 64;
 
 /// A result of the walk.
 pub(super) enum Met {
     File(PathBuf),
-    /// A folder that cannot be read: its name, and why.
+    /// A folder that cannot be read: its name, and the reason.
     Unreadable(PathBuf, String),
 }
 
@@ -26,8 +26,8 @@ enum Listed {
     Folder(PathBuf),
 }
 
-/// All regular files below `folder` in the order of their paths, byte by byte; hidden ones too. Links are
-/// not followed, but for `folder` itself. Once `stop` is true, some are missing.
+/// Lists all regular files below `folder` in the order of their paths, byte by byte; includes hidden
+/// ones. Links are not followed, except `folder` itself. If `stop` becomes true, files are missing.
 pub(super) fn files_below(folder: &Path, stop: &AtomicBool) -> Vec<Met> {
     let mut known: Vec<Listed> = level(WalkDir::new(folder), stop).collect();
     let count = |known: &[Listed]| known.iter().filter(|k| matches!(k, Listed::Folder(_))).count();
@@ -51,7 +51,7 @@ pub(super) fn files_below(folder: &Path, stop: &AtomicBool) -> Vec<Met> {
     });
     let mut walked: Vec<(PathBuf, Vec<Met>)> =
         walked.into_iter().flatten().map(|(folder, met)| (folder.to_path_buf(), met)).collect();
-    // In the order of the known entries.
+    // Sort them like the known entries.
     walked.sort_by(|(a, _), (b, _)| folder_key(a).cmp(folder_key(b)));
     let mut walked = walked.into_iter();
     let in_place = |known| match known {
@@ -70,7 +70,7 @@ impl Listed {
     }
 }
 
-/// A walk of a folder that a walk has met, and which is no link.
+/// Walks a folder that another walk has found, and which is not a link.
 fn below(folder: &Path) -> WalkDir {
     WalkDir::new(folder).follow_root_links(false)
 }
@@ -109,8 +109,8 @@ fn folder_key(path: &Path) -> impl Iterator<Item = &u8> {
     path.as_os_str().as_bytes().iter().chain(b"/")
 }
 
-/// The sort key of an entry among its neighbours: with the slash that follows a folder in the paths of
-/// its files.
+/// The sort key of an entry among its siblings: a folder ends with the slash that follows it in the
+/// paths of its files.
 fn path_key(entry: &DirEntry) -> impl Iterator<Item = &u8> {
     let slash: &[u8] = if entry.file_type().is_dir() { b"/" } else { b"" };
     entry.file_name().as_bytes().iter().chain(slash)

@@ -1,4 +1,4 @@
-//! A file that grows, read in order: at its end, more is waited for.
+//! Follows a growing file: reads it in order, and waits at its end for more.
 
 use std::fs::{File, Metadata};
 use std::io::{self, ErrorKind, Read};
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::thread::sleep;
 use std::time::Duration;
 
-/// How often the end of a file is looked at.
+/// How often to check the end of a file.
 const PERIOD: Duration = Duration::from_millis(50);
 
 /// Reads a file, and then the bytes appended to it. If another file takes its place, or it is
@@ -15,22 +15,22 @@ const PERIOD: Duration = Duration::from_millis(50);
 pub(super) struct Following {
     path: PathBuf,
     file: File,
-    /// Bytes of this file that were read.
+    /// Number of bytes read from the current file.
     offset: u64,
 }
 
 impl Following {
     /// # Errors
-    /// If it cannot be opened.
+    /// The system's error if the file cannot be opened.
     pub(super) fn open(path: &Path) -> io::Result<Self> {
         Ok(Following { path: path.to_path_buf(), file: File::open(path)?, offset: 0 })
     }
 
-    /// Goes on with the file that has the path now, where it is another one or begins anew.
+    /// Switches to the file that has the path now, if it was replaced or truncated.
     fn look_again(&mut self) -> io::Result<()> {
         let here = self.file.metadata()?;
         let is_other = |there: &Metadata| (there.dev(), there.ino()) != (here.dev(), here.ino());
-        // A file that is away for a moment comes again.
+        // A file may be missing for a moment during its replacement.
         let there = std::fs::metadata(&self.path).ok();
         let is_replaced = there.as_ref().is_some_and(is_other);
         if (is_replaced || here.len() < self.offset)
@@ -43,7 +43,7 @@ impl Following {
 }
 
 impl Read for Following {
-    /// [`WouldBlock`](ErrorKind::WouldBlock) where nothing has come for a moment.
+    /// [`WouldBlock`](ErrorKind::WouldBlock) if nothing has arrived for a moment.
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let count = self.file.read(buffer)?;
         if count > 0 || buffer.is_empty() {

@@ -1,11 +1,11 @@
-//! Indexes of compressed images, kept in the cache folder from one run to the next.
+//! Indexes of compressed images, kept in the cache folder between runs.
 //!
 //! ```text
 //! FOLDER/indexes/KEY.index     KEY: the hash of the file's path, size, time, device and inode,
 //!                              or of the object's name and version
 //! ```
 //!
-//! A folder of indexes that cannot be read or written is as good as none: the index is made again.
+//! Errors of the folder of indexes are ignored: the index is built again.
 
 use std::fs::{self, DirBuilder, File};
 use std::io::{self, Read, Write};
@@ -18,30 +18,30 @@ use quarrier_carve::folder::fingerprint;
 use quarrier_core::source::Source;
 use quarrier_remote::RemoteSource;
 
-/// A larger index is not read or written.
+/// Maximum size of an index; a larger one is neither read nor written.
 const INDEX_BYTES_MAX: u64 = 256 << 20;
-/// The size of all indexes together, beyond which those that were not used for longest are removed.
+/// Maximum size of all indexes together; beyond it, the least recently used ones are removed.
 const FOLDER_BYTES_MAX: u64 = 2 << 30;
 
-/// The bytes that all indexes in a cache folder take.
+/// The total size of all indexes in a cache folder, in bytes.
 pub fn index_bytes(folder: &Path) -> u64 {
     all_in(&folder.join("indexes")).iter().map(|(_, bytes, _)| bytes).sum()
 }
 
-/// Removes all indexes from a cache folder; returns how many bytes they took.
+/// Removes all indexes from a cache folder; returns their total size in bytes.
 pub fn clear_indexes(folder: &Path) -> u64 {
     let all = all_in(&folder.join("indexes")).into_iter();
     all.filter(|(.., path)| fs::remove_file(path).is_ok()).map(|(_, bytes, _)| bytes).sum()
 }
 
-/// The place of the index of one file.
+/// The location of the index of one file.
 #[derive(Debug, Clone)]
 pub(super) struct IndexFile {
     path: PathBuf,
 }
 
 impl IndexFile {
-    /// That of a file, in the cache `folder`; `None` for what is no regular file.
+    /// The index of a file, in the cache `folder`; `None` unless it is a regular file.
     pub(super) fn of_file(folder: Option<&Path>, path: &Path) -> Option<Self> {
         let (folder, whole) = (folder?, path.canonicalize().ok()?);
         let meta = fs::metadata(&whole).ok().filter(fs::Metadata::is_file)?;
@@ -52,7 +52,7 @@ impl IndexFile {
         Some(IndexFile::new(folder, &key))
     }
 
-    /// That of a remote object; `None` if its server tells no version.
+    /// The index of a remote object; `None` if its server reports no version.
     pub(super) fn of_object(folder: Option<&Path>, object: &RemoteSource) -> Option<Self> {
         let mark = object.etag().or(object.last_modified())?;
         let key = format!("object\0{}\0{mark}\0{}", object.length(), object.name());
@@ -69,7 +69,7 @@ impl IndexFile {
         let is_ours = meta.is_file() && meta.len() <= INDEX_BYTES_MAX;
         let mut bytes = Vec::new();
         (&file).take(if is_ours { INDEX_BYTES_MAX } else { 0 }).read_to_end(&mut bytes).ok()?;
-        // The time says which were not used for longest.
+        // The modification time records the last use.
         let _ = file.set_modified(SystemTime::now());
         Some(bytes)
     }
@@ -96,7 +96,7 @@ impl IndexFile {
     }
 }
 
-/// When each index in a folder was used last, its size and path.
+/// The last use, size and path of each index in a folder.
 fn all_in(folder: &Path) -> Vec<(SystemTime, u64, PathBuf)> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let indexes = entries.filter_map(|entry| {
@@ -107,7 +107,7 @@ fn all_in(folder: &Path) -> Vec<(SystemTime, u64, PathBuf)> {
     indexes.collect()
 }
 
-/// Removes the indexes that were not used for longest, until the rest fits; never `new`.
+/// Removes the least recently used indexes until the rest fits, but never `new`.
 fn make_room(folder: &Path, new: &Path) {
     let mut all = all_in(folder);
     let mut bytes: u64 = all.iter().map(|(_, bytes, _)| bytes).sum();

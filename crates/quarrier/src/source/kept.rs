@@ -8,7 +8,7 @@ use quarrier_messages::kept::{Run, Store};
 use super::Opened;
 use crate::{Error, Result};
 
-/// All messages of a data folder, or of one segment of its log.
+/// Opens all messages of a data folder, or of one segment of its log.
 pub(super) fn opened(path: &Path) -> Result<Opened> {
     let store = Store::read(path)?;
     let damages = damages(&store);
@@ -37,14 +37,14 @@ pub(super) fn opened(path: &Path) -> Result<Opened> {
     Ok(Opened::Local { source, notice: None, format, damages, beside })
 }
 
-/// Messages of a table.
+/// Opens the messages of a table.
 pub(super) fn opened_run(run: &Run) -> Opened {
     let format = Some(run.format().clone());
     let (source, damages, beside) = (Box::new(run.clone()), Vec::new(), Vec::new());
     Opened::Local { source, notice: None, format, damages, beside }
 }
 
-/// Damaged places, a line each, with the marks of the lost messages.
+/// Lists damaged places, a line each, with the marks of the lost messages.
 pub(crate) fn damages(store: &Store) -> Vec<String> {
     let found = store.found();
     let mut lines: Vec<String> = found.damages.iter().map(ToString::to_string).collect();

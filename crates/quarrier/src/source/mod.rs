@@ -47,40 +47,40 @@ pub fn is_remote(name: &str) -> bool {
     is_url(name)
 }
 
-/// The name as it may be shown: a URL without password and signature.
+/// The name as shown to people: a URL without password and signature.
 pub fn shown(name: &str) -> String {
     if is_url(name) { redacted(name) } else { name.to_string() }
 }
 
-/// A source that was opened.
+/// An open source.
 pub enum Opened {
-    /// A file, a device, an image: bytes at offsets, at the price of a read.
+    /// A file, a device or an image: bytes at offsets, cheap to read.
     Local {
         /// The source.
         source: Box<dyn Source>,
-        /// Missing parts, for people: segments of an image.
+        /// Missing parts, for people, such as segments of an image.
         notice: Option<String>,
-        /// How its messages are written, if that is known: of a log.
+        /// The format of its messages, if known: that of a log.
         format: Option<Format>,
-        /// Damaged places, a line each: of a log, whose other messages are all there.
+        /// Damaged places of a log, a line each; all other messages are present.
         damages: Vec<String>,
-        /// The files beside the one named that it reads: of an image in several.
+        /// Further files that it reads, for an image in several files.
         beside: Vec<PathBuf>,
     },
     /// A remote object: each read costs requests.
     Remote(RemoteSource),
     /// An image or a partition in remote objects.
     FarImage {
-        /// Its bytes.
+        /// The bytes of the image.
         image: FarImage,
         /// Missing parts, for people.
         notice: Option<String>,
     },
-    /// Standard input, a pipe, or a file of the kernel without a length: read once, in order.
+    /// Standard input, a pipe, or a kernel file without a length: read once, in order.
     Stream {
-        /// Its name; `-` for standard input.
+        /// The name; `-` for standard input.
         name: String,
-        /// Its bytes.
+        /// The bytes.
         reader: Box<dyn Read + Send>,
     },
 }
@@ -96,7 +96,7 @@ impl Opened {
         }
     }
 
-    /// A notice that people should read before they trust its bytes.
+    /// A notice that people should read before they trust the bytes.
     pub fn notice(&self) -> Option<&str> {
         match self {
             Opened::Local { notice, .. } | Opened::FarImage { notice, .. } => notice.as_deref(),
@@ -104,7 +104,7 @@ impl Opened {
         }
     }
 
-    /// The format of its messages, if it is known without reading them.
+    /// The format of its messages, if known without reading them.
     pub fn format(&self) -> Option<&Format> {
         match self {
             Opened::Local { format, .. } => format.as_ref(),
@@ -112,7 +112,7 @@ impl Opened {
         }
     }
 
-    /// Damaged parts that are left out, a line each.
+    /// Damaged parts that were skipped, a line each.
     pub fn damages(&self) -> &[String] {
         match self {
             Opened::Local { damages, .. } => damages,
@@ -120,7 +120,7 @@ impl Opened {
         }
     }
 
-    /// The cost of reads of a remote source so far.
+    /// The cost of reads so far, for a remote source.
     pub fn counters(&self) -> Option<Counters> {
         match self {
             Opened::Remote(source) => Some(source.counters()),
@@ -129,7 +129,7 @@ impl Opened {
         }
     }
 
-    /// The source of a file or device, which may be read again at no price.
+    /// The source of a file or device, which is nearly free to read again.
     pub fn local(&self) -> Option<&dyn Source> {
         match self {
             Opened::Local { source, .. } => Some(&**source),
@@ -137,7 +137,7 @@ impl Opened {
         }
     }
 
-    /// Where a request works.
+    /// The place for a request to work on.
     pub fn place(&mut self) -> Place<'_> {
         match self {
             Opened::Local { source, .. } => Place::Local(&**source),
@@ -147,10 +147,10 @@ impl Opened {
         }
     }
 
-    /// The source at offsets. A remote one gets the hint that all of it will be read.
+    /// The source, read at offsets. A remote source gets the hint that all of it will be read.
     ///
     /// # Errors
-    /// [`Error::Unsupported`] for what can only be read in order.
+    /// [`Error::Unsupported`] for a stream.
     pub fn at_offsets(self) -> Result<Box<dyn Source>> {
         match self {
             Opened::Local { source, .. } => Ok(source),
@@ -171,9 +171,10 @@ pub(crate) fn only_in_order(name: String) -> Error {
     Error::Unsupported { name, reason }
 }
 
-/// A source that learns which bytes will be read soon, because to fetch them one by one costs more.
+/// A source that accepts hints about the bytes to read next, because fetching them in small requests is
+/// slow.
 pub trait Announced: Source {
-    /// Everything in `range` will be read.
+    /// Hints that everything in `range` will be read.
     fn announce(&self, range: Range<u64>);
 }
 
@@ -183,13 +184,13 @@ impl Announced for RemoteSource {
     }
 }
 
-/// Where a request works: what kind of source it is decides what may be tried beforehand.
+/// Where a request works. The variant determines what a run may try beforehand.
 pub enum Place<'p> {
-    /// Samples and trial reads cost next to nothing.
+    /// Samples and trial reads are nearly free.
     Local(&'p dyn Source),
     /// Each read costs requests: nothing is sampled or tried, and reads are announced.
     Remote(&'p dyn Announced),
-    /// Bytes that come once, in order.
+    /// Bytes that arrive once, in order.
     Stream {
         /// The name in findings and errors.
         name: &'p str,
@@ -217,18 +218,17 @@ impl<'p> Place<'p> {
         }
     }
 
-    /// Tells a remote source what will be read.
+    /// Tells a remote source which range will be read.
     pub(crate) fn announce(&self, range: &Range<u64>) {
         if let Place::Remote(source) = self {
             source.announce(range.clone());
         }
     }
 
-    /// The part of `range` that the source has. Of a stream that is all of it.
+    /// The part of `range` that the source has. For a stream, `range` must cover all of it.
     ///
     /// # Errors
-    /// [`Error::Range`] where it begins past the end; [`Error::Unsupported`] for a part of a
-    /// stream.
+    /// [`Error::Range`] if it begins past the end; [`Error::Unsupported`] for a part of a stream.
     pub fn range(&self, range: &Range<u64>) -> Result<Range<u64>> {
         let name = || self.name().to_string();
         let Some(source) = self.source() else {

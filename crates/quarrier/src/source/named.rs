@@ -1,4 +1,4 @@
-//! From names to sources that can be opened: globs, parts of images, kinds.
+//! Resolves names to sources that can be opened: globs, parts of images, types.
 
 use std::collections::HashSet;
 use std::ffi::{OsStr, OsString};
@@ -15,7 +15,7 @@ use super::folder::{Met, files_below};
 use super::{Opened, Opener, shown};
 use crate::{Error, Result};
 
-/// A source by its name, not opened yet: thousands of files are opened one by one.
+/// A source by its name, not opened yet, since thousands of files are opened one at a time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Named {
@@ -27,26 +27,26 @@ pub enum Named {
     Url(String),
     /// A partition of a file, a device, an image or a remote object.
     Partition {
-        /// The source with the partitions.
+        /// The source that holds the partitions.
         of: Box<Named>,
-        /// Its number, counted from 1.
+        /// The number of the partition, from 1.
         number: u32,
     },
     /// Messages of a table in a data folder.
     Kept(Run),
-    /// A glob that matches nothing.
+    /// A glob that matches no file.
     Missing(String),
-    /// A name for which there is no source.
+    /// A name without a source.
     Refused {
-        /// The name as it may be shown.
+        /// The name as shown to people.
         name: String,
-        /// Why, and what to try.
+        /// The reason, and what to try.
         reason: String,
     },
 }
 
 impl Named {
-    /// Whether it can be opened twice: a pipe gives its bytes to the first reader only.
+    /// Whether the source can be opened twice: a pipe passes its bytes to the first reader only.
     pub fn is_seekable(&self) -> bool {
         let path = match self {
             Named::Path(path) => path,
@@ -57,7 +57,7 @@ impl Named {
             .is_ok_and(|meta| meta.is_file() || meta.file_type().is_block_device())
     }
 
-    /// The name by which [`Sources::of`] finds it; None for what has no such name.
+    /// The name by which [`Sources::of`] finds the source; `None` if it has no such name.
     pub fn name(&self) -> Option<OsString> {
         match self {
             Named::Stdin => Some("-".into()),
@@ -72,7 +72,7 @@ impl Named {
         }
     }
 
-    /// The files that it reads, all parts of an image; empty if it is not a file.
+    /// The files of the source, all parts of an image; empty if it is not a file.
     pub fn paths(&self) -> Vec<PathBuf> {
         match self {
             Named::Path(path) => parts_from(path).unwrap_or_else(|| vec![path.clone()]),
@@ -82,7 +82,7 @@ impl Named {
     }
 }
 
-/// The sources that names stand for, in the order of the names.
+/// The sources that names resolve to, in the order of the names.
 #[derive(Debug, Clone, Default)]
 #[must_use]
 pub struct Sources {
@@ -91,24 +91,24 @@ pub struct Sources {
 }
 
 impl Sources {
-    /// The sources that `names` stand for. A glob that the shell did not expand stands for all matching
-    /// files; a folder for all regular files below it, in the order of their paths (links are not
-    /// followed), unless it holds a log. The first part of a split image stands for all its parts,
+    /// Resolves `names` to sources. A glob that the shell did not expand resolves to all matching
+    /// files; a folder to all regular files below it, in the order of their paths (links are not
+    /// followed), unless it holds a log. The first part of a split image represents all its parts,
     /// however many are named.
     ///
-    /// Nothing but folders is opened, and nothing fails before [`Sources::open`].
+    /// Only folders are opened, and errors are reported by [`Sources::open`].
     pub fn of<N: Into<OsString>>(names: impl IntoIterator<Item = N>) -> Self {
         Self::of_until(names, &AtomicBool::new(false))
     }
 
-    /// As [`Sources::of`]. Soon after `stop` becomes true it gives those that it has found so far: to walk a
-    /// large folder takes a while.
+    /// Like [`Sources::of`], but returns the sources found so far soon after `stop` becomes true, since
+    /// walking a large folder takes a while.
     pub fn of_until<N: Into<OsString>>(
         names: impl IntoIterator<Item = N>,
         stop: &AtomicBool,
     ) -> Self {
         let mut sources = Sources::default();
-        // Parts that an image has taken already: a shell expands image.0* to all of them.
+        // Parts that an image has already claimed: a shell expands image.0* to all of them.
         let mut taken: HashSet<PathBuf> = HashSet::new();
         for name in names {
             sources.add(&name.into(), &mut taken, stop);
@@ -116,7 +116,7 @@ impl Sources {
         sources
     }
 
-    /// Messages of a data folder.
+    /// Creates sources for messages of a data folder.
     pub(crate) fn kept(runs: Vec<Run>) -> Self {
         Sources { named: runs.into_iter().map(Named::Kept).collect(), are_found: false }
     }
@@ -162,7 +162,7 @@ impl Sources {
         }
     }
 
-    /// Adds a file, unless it is a part of an image already there.
+    /// Adds a file, unless it is part of an image that was already added.
     fn add_path(&mut self, path: PathBuf, taken: &mut HashSet<PathBuf>) {
         if !taken.contains(&path) {
             taken.extend(parts_from(&path).into_iter().flatten());
@@ -170,12 +170,12 @@ impl Sources {
         }
     }
 
-    /// Whether some were found by a glob or in a folder: there may be another number of them next time.
+    /// Whether some sources were found by a glob or in a folder, so that their number may change.
     pub fn are_found(&self) -> bool {
         self.are_found
     }
 
-    /// How many there are.
+    /// The number of sources.
     pub fn len(&self) -> usize {
         self.named.len()
     }
@@ -185,28 +185,28 @@ impl Sources {
         self.named.is_empty()
     }
 
-    /// All of them, in order.
+    /// All sources, in order.
     pub fn as_slice(&self) -> &[Named] {
         &self.named
     }
 
-    /// All of them.
+    /// Iterates over all sources, in order.
     pub fn iter(&self) -> std::slice::Iter<'_, Named> {
         self.named.iter()
     }
 
-    /// Opens one after another.
+    /// Opens the sources in order.
     ///
     /// # Errors
-    /// In place of a source: why it cannot be opened.
+    /// An error takes the place of a source that cannot be opened.
     pub fn open<'s>(&'s self, opener: &'s Opener) -> impl Iterator<Item = Result<Opened>> + 's {
         self.named.iter().map(|named| opener.open(named))
     }
 
-    /// Opens one after another to read messages: see [`Opener::open_messages`].
+    /// Opens the sources in order to read messages: see [`Opener::open_messages`].
     ///
     /// # Errors
-    /// In place of a source: why it cannot be opened.
+    /// An error takes the place of a source that cannot be opened.
     pub fn open_messages<'s>(
         &'s self,
         opener: &'s Opener,
@@ -214,15 +214,15 @@ impl Sources {
         self.named.iter().map(|named| opener.open_messages(named))
     }
 
-    /// The one source that `name` stands for, where a request takes no more. A folder stands for itself,
+    /// Resolves `name` to one source, for requests that take only one. A folder resolves to itself,
     /// which cannot be opened unless it holds a log.
     ///
     /// # Errors
-    /// [`Error::Unsupported`] if the name stands for several.
+    /// [`Error::Unsupported`] if the name resolves to several sources.
     pub fn only(name: impl Into<OsString>) -> Result<Named> {
         let name = name.into();
         if Path::new(&name).is_dir() {
-            // Opening it says what to try.
+            // Opening it reports what to try.
             return Ok(Named::Path(name.into()));
         }
         let shown = shown(&name.to_string_lossy());
@@ -237,11 +237,11 @@ impl Sources {
         }
     }
 
-    /// Refuses files to be written that are read: they may be evidence.
+    /// Refuses output files that are sources: sources may be evidence.
     ///
     /// # Errors
-    /// [`Error::Request`] for the first such file, and for one whose folder does not exist: the end of
-    /// a long run would be a late time to learn of that.
+    /// [`Error::Request`] for the first such file, and for a file whose folder does not exist, so that
+    /// a long run does not end with that error.
     pub fn refuse_overwriting<'w>(
         &self,
         written: impl IntoIterator<Item = &'w Path>,
@@ -275,12 +275,13 @@ impl Sources {
     }
 }
 
-/// Whether a file is, by its name, an image or a part of one, so that its own bytes are not the source.
+/// Whether the name of a file is that of an image or a part of one, so that its own bytes are not the
+/// source.
 pub(crate) fn is_part_of_image(path: &Path) -> bool {
     parts_from(path).is_some()
 }
 
-/// Why sources of a kind that is known are not read.
+/// Why a known type of source is not supported.
 fn not_read(name: &str) -> Option<&'static str> {
     let lower = name.to_ascii_lowercase();
     let is_remote = is_remote(name);
@@ -295,7 +296,7 @@ fn not_read(name: &str) -> Option<&'static str> {
     None
 }
 
-/// `disk.img#2`: the name of the disk and the number, unless a file has that name.
+/// Splits `disk.img#2` into the name of the disk and the number, unless a file has that name.
 fn partition_of(name: &Path) -> Option<(OsString, u32)> {
     let text = name.as_os_str().as_bytes();
     let at = text.iter().rposition(|&byte| byte == b'#').filter(|&at| at > 0)?;
@@ -305,7 +306,7 @@ fn partition_of(name: &Path) -> Option<(OsString, u32)> {
     Some((OsStr::from_bytes(&text[..at]).to_os_string(), number))
 }
 
-/// Whether a name begins as a URL does.
+/// Whether a name begins like a URL.
 fn has_scheme(name: &str) -> bool {
     let scheme = name.split_once("://").map_or("", |(scheme, _)| scheme);
     !scheme.is_empty()

@@ -1,4 +1,4 @@
-//! Opens sources: plain files, images by their format, URLs by a client that all share.
+//! Opens sources: plain files, images by their format, URLs with one shared client.
 
 use std::io::{Cursor, Read};
 use std::path::{Path, PathBuf};
@@ -19,10 +19,10 @@ use super::stdin::standard_input;
 use super::{Named, Opened, kept, only_in_order};
 use crate::{Environment, Error, Result};
 
-/// Formats that readers of messages unpack themselves, in order.
+/// Formats that message readers decompress themselves, in order.
 const UNPACKED_BY_READERS: [Kind; 2] = [Kind::Gzip, Kind::Zstd];
 
-/// How sources are opened.
+/// Options for opening sources.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[must_use]
 pub struct OpenOptions {
@@ -35,39 +35,39 @@ pub struct OpenOptions {
 }
 
 impl OpenOptions {
-    /// Local files are read past the page cache (`O_DIRECT`).
+    /// Opens local files to bypass the page cache (`O_DIRECT`).
     pub fn direct(mut self, direct: bool) -> Self {
         self.direct = direct;
         self
     }
 
-    /// Caches fetched bytes in `folder`, for later runs and other processes; None: in that of the
-    /// environment, if it names one.
+    /// Caches fetched bytes in `folder`, for later runs and other processes; `None` for the folder of
+    /// the environment, if it names one.
     pub fn cache(mut self, folder: Option<PathBuf>) -> Self {
         self.cache = folder;
         self
     }
 
-    /// The most bytes in that folder; None: 10 GiB.
+    /// Limits the size of that folder in bytes; `None` for 10 GiB.
     pub fn cache_bytes_max(mut self, bytes: Option<u64>) -> Self {
         self.cache_bytes_max = bytes;
         self
     }
 
-    /// The most bytes of remote sources held in memory; None: as [`Options`] says.
+    /// Limits the bytes of remote sources held in memory; `None` for the default of [`Options`].
     pub fn memory_bytes_max(mut self, bytes: Option<u64>) -> Self {
         self.memory_bytes_max = bytes;
         self
     }
 
-    /// The most requests under way at once; 0: as [`Options`] says.
+    /// Limits the number of concurrent requests; 0 for the default of [`Options`].
     pub fn requests_max(mut self, requests: usize) -> Self {
         self.requests_max = requests;
         self
     }
 
-    /// Remote sources are read from the cache alone, by default that in the user's cache folder; no request
-    /// is made. So it is where the environment says so, too.
+    /// Reads remote sources only from the cache, by default from the user's cache folder, and makes no
+    /// requests. The environment can also require this.
     pub fn offline(mut self, offline: bool) -> Self {
         self.offline = offline;
         self
@@ -80,7 +80,7 @@ impl OpenOptions {
         named.or_else(|| environment.default_remote_cache().filter(|_| is_offline))
     }
 
-    /// An owner of requests to remote sources, with its own thread and memory.
+    /// Creates a client for remote sources, with its own thread and memory.
     ///
     /// # Errors
     /// [`Error::Remote`] if the system cannot start the client.
@@ -108,7 +108,7 @@ impl OpenOptions {
     }
 }
 
-/// Opens sources by their names. Remote ones share one client, which starts with the first of them.
+/// Opens sources by name. Remote sources share one client, which starts with the first of them.
 pub struct Opener {
     options: OpenOptions,
     environment: Environment,
@@ -117,7 +117,7 @@ pub struct Opener {
 }
 
 impl Opener {
-    /// An opener. Once `stop` is true, remote sources give up.
+    /// Creates an opener. Once `stop` is true, remote sources give up.
     pub fn new(options: OpenOptions, environment: &Environment, stop: &Arc<AtomicBool>) -> Self {
         let (environment, stop) = (environment.clone(), Arc::clone(stop));
         Opener { options, environment, stop, remote: OnceLock::new() }
@@ -126,7 +126,7 @@ impl Opener {
     /// Opens a source.
     ///
     /// # Errors
-    /// Why it cannot be opened.
+    /// Why the source cannot be opened.
     pub fn open(&self, named: &Named) -> Result<Opened> {
         self.open_as(named, &[])
     }
@@ -168,11 +168,11 @@ impl Opener {
         }
     }
 
-    /// As [`Opener::open`], for readers of messages: for a segment of a log, or the folder of one, the
-    /// source is the messages in it, not its own bytes.
+    /// Like [`Opener::open`], for readers of messages: a segment of a log, or its folder, opens as the
+    /// messages in it instead of its own bytes.
     ///
     /// # Errors
-    /// As [`Opener::open`], and where it holds messages of several kinds.
+    /// Those of [`Opener::open`], and an error if it holds messages of several types.
     pub fn open_messages(&self, named: &Named) -> Result<Opened> {
         match named {
             Named::Path(path) if is_log(path) => kept::opened(path),
@@ -180,10 +180,10 @@ impl Opener {
         }
     }
 
-    /// Opens a file that is waited for at its end, and streams as [`Opener::open`] does.
+    /// Opens a file for waiting at its end, and streams like [`Opener::open`] does.
     ///
     /// # Errors
-    /// As [`Opener::open`], and [`Error::Unsupported`] for what does not grow.
+    /// Those of [`Opener::open`], and [`Error::Unsupported`] for sources that cannot grow.
     pub fn follow(&self, named: &Named) -> Result<Opened> {
         match named {
             Named::Path(path) if path.is_file() && !is_log(path) => {
@@ -231,7 +231,7 @@ impl Opener {
         Ok(self.remote.get_or_init(|| Arc::new(remote)))
     }
 
-    /// Why the cache folder is not used any more, although requested.
+    /// Why the requested cache folder is no longer used.
     pub fn cache_warning(&self) -> Option<String> {
         self.remote.get().and_then(|remote| remote.cache_warning())
     }
@@ -245,7 +245,7 @@ fn local(source: Box<dyn Source>, notice: Option<String>, beside: Vec<PathBuf>) 
     Opened::Local { source, notice, format: None, damages: Vec::new(), beside }
 }
 
-/// The files beside an image, which remembers those that were opened.
+/// The files beside an image; records those that are opened.
 struct Noted {
     beside: BesideFile,
     index: Option<IndexFile>,
@@ -282,8 +282,8 @@ impl Beside for Noted {
     }
 }
 
-/// Opens what can only be read in order: a pipe (`<(zcat image.gz)`), or a file of the
-/// kernel, which says that it is empty and is not.
+/// Opens files that can only be read in order: a pipe (`<(zcat image.gz)`), or a kernel file that
+/// claims to be empty.
 fn open_stream(path: &Path) -> Result<Option<Opened>> {
     use std::os::unix::fs::FileTypeExt;
     let Ok(meta) = std::fs::metadata(path) else { return Ok(None) };

@@ -9,7 +9,7 @@ use quarrier_files::partitions;
 
 use crate::{Error, Result};
 
-/// The bytes of a partition, by offsets from its start.
+/// The bytes of a partition, with offsets from its start.
 pub(super) struct PartitionSource<S> {
     name: String,
     disk: S,
@@ -17,11 +17,11 @@ pub(super) struct PartitionSource<S> {
 }
 
 impl<S: Source> PartitionSource<S> {
-    /// The partition `number` of a disk, counted from 1 in the order of their offsets.
+    /// Opens the partition `number` of a disk, counted from 1 in the order of offsets.
     ///
     /// # Errors
-    /// [`Error::Files`] where the table of partitions cannot be read; [`Error::Unsupported`] where the
-    /// disk has no such partition.
+    /// [`Error::Files`] if the partition table cannot be read; [`Error::Unsupported`] if the disk has
+    /// no such partition.
     pub(super) fn open(disk: S, number: u32) -> Result<Self> {
         let found = partitions::find(&disk)?.partitions;
         let Some(partition) = found.iter().find(|partition| partition.number == number) else {

@@ -1,4 +1,4 @@
-//! Openers that a process shares, for doors through which single sources are opened.
+//! Openers that a process shares, for callers that open single sources.
 
 use std::sync::{Arc, Mutex, Weak};
 
@@ -7,7 +7,7 @@ use quarrier_core::sync::lock;
 use super::{OpenOptions, Opener};
 use crate::Environment;
 
-/// The state that openers do not share. A forked child has none of its parent's threads.
+/// The state that separates openers. A forked child has none of its parent's threads.
 #[derive(Clone, PartialEq)]
 struct Settings {
     options: OpenOptions,
@@ -15,8 +15,8 @@ struct Settings {
     process: u32,
 }
 
-/// The openers that are in use, and the last one: to read the certificates again for each source would take
-/// longer than to open it.
+/// The openers in use, and the last one: loading the certificates again for each source would take longer
+/// than opening it.
 struct Openers {
     used: Vec<(Settings, Weak<Opener>)>,
     last: Option<(Settings, Arc<Opener>)>,
@@ -31,7 +31,7 @@ impl Opener {
         let settings = Settings { options, environment: environment.clone(), process };
         let mut openers = lock(&OPENERS);
         if let Some((known, opener)) = openers.last.take_if(|(known, _)| known.process != process) {
-            // Its thread is not in this process, so that it cannot be waited for.
+            // Its thread does not exist in this process, so dropping would wait forever.
             std::mem::forget((known, opener));
         }
         openers.used.retain(|(_, opener)| opener.strong_count() > 0);

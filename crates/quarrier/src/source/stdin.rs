@@ -7,8 +7,8 @@ use std::sync::OnceLock;
 
 use quarrier_core::source::Polled;
 
-/// Standard input, without waiting for it: a read fails with
-/// [`WouldBlock`](std::io::ErrorKind::WouldBlock) where nothing has come for a tenth of a second.
+/// Standard input, without blocking: a read fails with [`WouldBlock`](std::io::ErrorKind::WouldBlock)
+/// if nothing has arrived for a tenth of a second.
 #[must_use]
 pub fn standard_input() -> impl Read + Send {
     Polled::new(StdinReader)
@@ -19,7 +19,7 @@ pub(super) struct StdinReader;
 
 impl AsFd for StdinReader {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        // Standard input is never closed by this program.
+        // This program never closes standard input.
         static STDIN: OnceLock<Stdin> = OnceLock::new();
         STDIN.get_or_init(std::io::stdin).as_fd()
     }

@@ -1,4 +1,4 @@
-//! Which version of its bytes a source has.
+//! The version of a source's bytes.
 
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
@@ -9,14 +9,14 @@ use quarrier_remote::RemoteSource;
 use super::{Named, Opened, only_in_order};
 use crate::{Error, Result};
 
-/// Tells the bytes of a source from those that it had at another time: by its length, and by the sizes and
-/// times of its files, or the ETags of its objects. Equal versions have equal bytes as far as file system
-/// and server say so; of a block device, only the length is known.
+/// Distinguishes the bytes of a source from those at another time: by its length, and by the sizes and
+/// times of its files, or the ETags of its objects. Equal versions have equal bytes as far as the file
+/// system and the server are right; for a block device, only the length is known.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Version {
-    /// Its bytes.
+    /// The length in bytes.
     pub length: u64,
-    /// All else, as text without a secret in it.
+    /// Everything else, as a string without secrets.
     pub mark: String,
 }
 
@@ -24,8 +24,8 @@ impl Version {
     /// The version of a source that was opened by this name.
     ///
     /// # Errors
-    /// [`Error::Unsupported`] for what can only be read in order, and for messages of a log;
-    /// [`Error::Source`] if one of its files is gone.
+    /// [`Error::Unsupported`] for streams, and for messages of a log; [`Error::Source`] if one of its
+    /// files is gone.
     pub fn of(named: &Named, opened: &Opened) -> Result<Version> {
         let etag = |object: &RemoteSource| {
             let mark = object.etag().or(object.last_modified()).unwrap_or_default();
@@ -57,7 +57,7 @@ fn marks_of<'p>(paths: impl Iterator<Item = &'p PathBuf>) -> Result<Vec<String>>
     let mark = |path: &&Path| {
         let meta = std::fs::metadata(path)
             .map_err(|error| quarrier_core::Error::io(path.display().to_string(), "open", error))?;
-        // The time of a device is that of its last writer of whatever kind.
+        // The time of a device node says nothing about its contents.
         Ok(match meta.file_type().is_block_device() {
             true => "device".to_string(),
             false => format!("{} {}.{:09}", meta.size(), meta.mtime(), meta.mtime_nsec()),

@@ -1,4 +1,4 @@
-//! Folders that are written while a source is read.
+//! Output folders that are written while a source is read.
 
 use std::path::Path;
 
@@ -6,7 +6,7 @@ use quarrier_core::source::Source;
 
 use crate::{Error, Result};
 
-/// Refuses a folder on the device to carve: writing there would overwrite the bytes to recover.
+/// Refuses an output folder on the device to carve: writing there would overwrite the bytes to recover.
 pub(crate) fn refuse_folder_on_source(folder: &Path, source: &dyn Source) -> Result<()> {
     use std::os::unix::fs::MetadataExt;
     let beside = folder.parent().filter(|parent| !parent.as_os_str().is_empty());

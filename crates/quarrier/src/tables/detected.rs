@@ -25,17 +25,17 @@ pub struct DetectedSource<'s> {
 enum Origin<'s> {
     Source(Box<dyn Source + 's>),
     Remote(RemoteSource),
-    /// A stream with its name; `None` once it was read.
+    /// A stream with its name; `None` once it has been read.
     Stream(String, Option<Box<dyn Read + Send + 's>>),
 }
 
 impl Tables<'_> {
-    /// Detects the format of a source's messages: the requested one, or by its first bytes, by its name, or else the
-    /// likeliest.
+    /// Detects the format of a source's messages: the requested one, or by its first bytes, by its name, or
+    /// else the likeliest.
     ///
     /// # Errors
-    /// [`Error::Messages`] if the first bytes cannot be read, [`Error::Dictionary`] for a data dictionary that cannot
-    /// be used, [`Error::Request`] for a dictionary when the messages are not FIX.
+    /// [`Error::Messages`] if the first bytes cannot be read, [`Error::Dictionary`] for an unusable data
+    /// dictionary, [`Error::Request`] for a dictionary when the messages are not FIX.
     pub fn detect(
         &self,
         opened: Opened,
@@ -69,10 +69,10 @@ impl Tables<'_> {
         }
     }
 
-    /// The same for a source in the caller's hands: bytes in memory.
+    /// Like [`Tables::detect`], for a source that the caller supplies, such as bytes in memory.
     ///
     /// # Errors
-    /// As [`Tables::detect`].
+    /// Those of [`Tables::detect`].
     pub fn detect_source<'s>(&self, source: Box<dyn Source + 's>) -> Result<DetectedSource<'s>> {
         let format = self.format_of(&*source)?;
         Ok(DetectedSource { format, origin: Origin::Source(source), damages: Vec::new() })
@@ -85,7 +85,7 @@ impl Tables<'_> {
         })
     }
 
-    /// The format, read by a dictionary of one's own.
+    /// The format, with the requested dictionary.
     fn with_dictionary(&self, format: Format) -> Result<Format> {
         let Some(path) = &self.dictionary else { return Ok(format) };
         match format {
@@ -115,17 +115,17 @@ impl DetectedSource<'_> {
         }
     }
 
-    /// Damaged places that are left out, a line each: of a log.
+    /// Damaged places of a log that were skipped, a line each.
     pub fn damages(&self) -> &[String] {
         &self.damages
     }
 
-    /// How its messages are written.
+    /// The format of its messages.
     pub fn format(&self) -> &Format {
         &self.format
     }
 
-    /// Whether both can be loaded at once, as if they were one.
+    /// Whether both sources can be loaded at once, as if they were one.
     pub(super) fn goes_with(&self, next: &DetectedSource<'_>) -> bool {
         let is_alike = match (&self.format, &next.format) {
             // Their columns may differ.
@@ -144,7 +144,7 @@ impl DetectedSource<'_> {
         }
     }
 
-    /// The stream and its name, once.
+    /// Takes the stream and its name; `None` the second time.
     pub(super) fn stream(&mut self) -> Option<(String, Box<dyn Read + Send + '_>)> {
         match &mut self.origin {
             Origin::Stream(name, stream) => Some((name.clone(), stream.take()?)),

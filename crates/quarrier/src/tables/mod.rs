@@ -31,7 +31,7 @@ use crate::account::{RemoteCost, Stages, Stats, rate};
 use crate::source::Version;
 use crate::{Error, Opener, Result, Sources};
 
-/// A request: how messages are loaded.
+/// A request to load messages.
 ///
 /// ```
 /// use quarrier::{Environment, OpenOptions, Opener, Sources, Tables};
@@ -60,30 +60,30 @@ pub struct Tables<'p> {
     parquet: Option<&'p dyn ColumnReader>,
 }
 
-/// Messages that were loaded.
+/// The loaded messages.
 #[derive(Debug, Default)]
 #[non_exhaustive]
 pub struct Loaded {
-    /// All of them, in the order of the sources.
+    /// All messages, in the order of the sources.
     pub table: Table,
     /// Rejected messages, in order, at most [`Limits::rejects_max`].
     pub rejects: Vec<Reject>,
-    /// How many were left out.
+    /// The number of rejected messages.
     pub rejected: u64,
-    /// Fields that have no column, because there are too many.
+    /// Fields that have no column because there are too many.
     pub refused: Refused,
-    /// Bytes that were parsed, after decompression.
+    /// The number of bytes parsed, after decompression.
     pub bytes: u64,
-    /// Damaged places that are left out, a line each: of logs.
+    /// Damaged places of logs that were skipped, a line each.
     pub damages: Vec<String>,
     /// The cost of remote sources, if there were any.
     pub remote: Option<RemoteCost>,
-    /// The versions of the sources, in their order; `None` for those that have none. Of
-    /// [`Tables::load_all`] alone.
+    /// The versions of the sources, in order; `None` for those without one. Only set by
+    /// [`Tables::load_all`].
     pub versions: Vec<Option<Version>>,
-    /// Threads that parsed.
+    /// The number of threads that parsed.
     pub workers: usize,
-    /// The time it took.
+    /// The duration of the load.
     pub elapsed: Duration,
 }
 
@@ -102,24 +102,24 @@ impl Default for Tables<'_> {
 }
 
 impl<'p> Tables<'p> {
-    /// A request for all columns of messages, with the format detected for each source.
+    /// Creates a request for all columns of messages, with the format detected for each source.
     pub fn new() -> Self {
         Tables::default()
     }
 
-    /// The format of the messages; `None` to detect it for each source.
+    /// Sets the format of the messages; `None` to detect it for each source.
     pub fn format(mut self, format: Option<Format>) -> Self {
         self.format = format;
         self
     }
 
-    /// The QuickFIX data dictionary for FIX and NVFIX; `None` for the built-in one.
+    /// Sets the QuickFIX data dictionary for FIX and NVFIX; `None` for the built-in one.
     pub fn dictionary(mut self, path: Option<PathBuf>) -> Self {
         self.dictionary = path;
         self
     }
 
-    /// Whether each message's own bytes are kept, as a column: see [`Load::keep_bytes`].
+    /// Whether to keep each message's own bytes as a column: see [`Load::keep_bytes`].
     pub fn keep_bytes(mut self, keeps_bytes: bool) -> Self {
         self.keeps_bytes = keeps_bytes;
         self
@@ -131,7 +131,7 @@ impl<'p> Tables<'p> {
         self
     }
 
-    /// Threads that parse; 0: one a CPU, as if it is not set.
+    /// The number of threads that parse; 0, the default, means one per CPU.
     pub fn workers(mut self, workers: usize) -> Self {
         self.workers = planned_workers(workers);
         self
@@ -143,17 +143,17 @@ impl<'p> Tables<'p> {
         self
     }
 
-    /// Reads Parquet, which is refused otherwise, by `reader`: that of the crate `quarrier-parquet`.
+    /// Reads Parquet with `reader`, that of the crate `quarrier-parquet`; without one it is refused.
     pub fn parquet(mut self, reader: Option<&'p dyn ColumnReader>) -> Self {
         self.parquet = reader;
         self
     }
 
-    /// Loads all sources into one table, one after another. Each source's format is detected; columns
-    /// of the same name are one column, of a type that holds the values of all sources.
+    /// Loads all sources into one table, in order. The format of each source is detected; columns with
+    /// the same name become one column, of a type that holds the values of all sources.
     ///
     /// # Errors
-    /// As [`Opener::open`], [`Tables::detect`] and [`Tables::load`].
+    /// Those of [`Opener::open`], [`Tables::detect`] and [`Tables::load`].
     pub fn load_all(
         &self,
         sources: &Sources,
@@ -170,10 +170,10 @@ impl<'p> Tables<'p> {
         Ok(Loaded { versions, ..self.load(detected, stop)? })
     }
 
-    /// Loads once more what [`load_all`](Self::load_all) loaded from sources of these versions.
+    /// Loads again the sources of a [`load_all`](Self::load_all), which must still have these versions.
     ///
     /// # Errors
-    /// As `load_all`; [`Error::Request`] if a source has another version now, or none.
+    /// Those of `load_all`; [`Error::Request`] if a source has another version now, or none.
     pub fn load_again(
         &self,
         sources: &Sources,
@@ -195,18 +195,18 @@ impl<'p> Tables<'p> {
         }
     }
 
-    /// Loads sources into one table, one after another, until `stop` becomes true.
+    /// Loads sources into one table, in order, until `stop` becomes true.
     ///
     /// # Errors
-    /// [`Error::Messages`] where a source cannot be read, its compressed bytes
-    /// are damaged, or the load is stopped.
+    /// [`Error::Messages`] if a source cannot be read, its compressed bytes are damaged, or the load is
+    /// stopped.
     pub fn load(&self, mut detected: Vec<DetectedSource<'_>>, stop: &AtomicBool) -> Result<Loaded> {
         let started = Instant::now();
         let mut all = Loaded { workers: self.workers, ..Loaded::default() };
         let mut tables = Vec::new();
         for alike in detected.chunk_by_mut(|one, next| one.goes_with(next)) {
             let loaded = self.load_alike(alike, stop).map_err(|error| {
-                // A stream that was waited for fails otherwise.
+                // Stopping the wait for a stream surfaces as another error.
                 if stop.load(Ordering::Relaxed) { LoadError::Cancelled } else { error }
             })?;
             all.rejects.extend(loaded.rejects);
@@ -250,14 +250,14 @@ impl<'p> Tables<'p> {
         load.run(&sources)
     }
 
-    /// Loads one source. Whenever its messages take more than about `bytes_max` of memory, passes them
-    /// to `take` as a table and continues without them; returns the rest. A column has the type that
-    /// each piece needs, or a wider one in `schema`, which then names all columns. Rejects are reported
-    /// with their piece.
+    /// Loads one source in pieces: whenever its messages take more than about `bytes_max` of memory,
+    /// passes them to `take` as a table and continues without them. Returns the rest. A column has the
+    /// type that each piece needs, or a wider one in `schema`, which then names all columns. Rejects
+    /// are reported with their piece.
     ///
     /// # Errors
-    /// As [`Tables::load`], and the errors of `take`; [`Error::Request`] for a
-    /// stream that was loaded already.
+    /// Those of [`Tables::load`], and the errors of `take`; [`Error::Request`] for a stream that was
+    /// loaded already.
     pub fn load_in_pieces(
         &self,
         detected: &mut DetectedSource<'_>,
@@ -287,7 +287,7 @@ impl<'p> Tables<'p> {
         };
         match (loaded, failed) {
             (_, Some(error)) => Err(error),
-            // A stream that was waited for fails otherwise.
+            // Stopping the wait for a stream surfaces as another error.
             (Err(_), None) if stop.load(Ordering::Relaxed) => Err(LoadError::Cancelled.into()),
             (loaded, None) => {
                 let mut loaded = self.loaded(loaded?, started);
@@ -321,14 +321,15 @@ impl<'p> Tables<'p> {
 }
 
 impl Loaded {
-    /// Columns of floats with values that had more digits than floats have, and how many.
+    /// The columns of floats with values that had more digits than a float holds, and the number of
+    /// such values.
     pub fn rounded(&self) -> impl Iterator<Item = (&str, u64)> {
         let columns = self.table.schema().fields.iter().zip(self.table.columns());
         let rounded = columns.map(|(field, column)| (&*field.name, column.rounded()));
         rounded.filter(|(_, count)| *count > 0)
     }
 
-    /// The account of a command that loads: all its time is reading.
+    /// The account of a command that loads: all of its time is reading.
     pub fn stats(&self, command: &'static str) -> Stats {
         let seconds = self.elapsed.as_secs_f64();
         let mut stages = Stages::default();

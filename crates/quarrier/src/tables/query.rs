@@ -1,12 +1,12 @@
-//! Statements that one table answers by a scan.
+//! Statements that a scan of one table answers.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use quarrier_filter::{Error, Query, Scan, sql};
 use quarrier_messages::Table;
 
-/// Answers statements about a table of this name, all in one pass: `SELECT … FROM name [WHERE …] [ORDER BY …]
-/// [LIMIT … [OFFSET …]]` and `SELECT COUNT(*) …`. 0 workers: one a CPU.
+/// Answers statements about a table of this name, all in one pass: `SELECT … FROM name [WHERE …] [ORDER BY
+/// …] [LIMIT … [OFFSET …]]` and `SELECT COUNT(*) …`. 0 workers means one per CPU.
 ///
 /// ```
 /// use quarrier::{Tables, tables};
@@ -23,7 +23,7 @@ use quarrier_messages::Table;
 /// ```
 ///
 /// # Errors
-/// For the first statement that is wrong, needs more of SQL, or has no value for a row;
+/// The error of the first statement that is invalid, needs more of SQL, or has no value for a row;
 /// [`Error::Cancelled`] soon after `stop` becomes true.
 pub fn answer(
     table: &Table,

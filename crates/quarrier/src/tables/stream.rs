@@ -1,4 +1,4 @@
-//! Streams: detects the format by their first bytes, and waits for those.
+//! Streams: waits for the first bytes, and detects the format by them.
 
 use std::io::{self, Cursor, ErrorKind, Read};
 use std::sync::Arc;
@@ -34,7 +34,7 @@ impl Read for Patient {
     }
 }
 
-/// Bytes by which a format is detected.
+/// Number of bytes that the detection reads.
 const BYTES: u64 = 4 << 10;
 
 /// Detects the format of a stream; returns it with the stream from its start.
@@ -45,7 +45,7 @@ pub(crate) fn detect_format<'r>(
     let mut head = Vec::new();
     let read = stream.by_ref().take(BYTES).read_to_end(&mut head);
     let format = Format::told_by(name, &head).unwrap_or_else(|| Format::guessed(&head));
-    // Loading reports the damage, with its place.
+    // Loading reports the damage, with its offset.
     let failing = Failing(read.err());
     (format, Box::new(Cursor::new(head).chain(failing).chain(stream)))
 }

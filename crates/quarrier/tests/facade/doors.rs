@@ -1,4 +1,4 @@
-//! The table of sources and requests that every door answers alike, asked of the facade itself.
+//! Tests the facade against the table of sources and requests that every front end answers alike.
 
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -34,7 +34,7 @@ fn bytes_of(pieces: &Value) -> Vec<u8> {
     pieces.as_array().unwrap().iter().flat_map(piece).collect()
 }
 
-/// The files of the table in a folder.
+/// Writes the files of the table to a folder.
 pub(crate) fn files(table: &Value) -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     for (name, pieces) in table["files"].as_object().unwrap() {
@@ -43,7 +43,7 @@ pub(crate) fn files(table: &Value) -> tempfile::TempDir {
     folder
 }
 
-/// A source of the table lies in the folder, unless it is a URL.
+/// The name of a case's source: a path in the folder, unless it is a URL.
 pub(crate) fn named(folder: &Path, case: &Value) -> String {
     let name = case["source"].as_str().unwrap();
     if quarrier::source::is_remote(name) {
@@ -143,7 +143,7 @@ fn carved(folder: &Path, case: &Value) -> quarrier::Result<Vec<Value>> {
     Ok(rows.iter().map(row).collect())
 }
 
-/// Holds what a door answered against the table.
+/// Compares an answer with the table.
 pub(crate) fn check(case: &Value, answered: Result<Vec<Value>, Error>) {
     let name = &case["name"];
     match (answered, case["error"].as_str()) {

@@ -1,4 +1,4 @@
-//! A table with a key that grew answers what the messages that are left answer when they are loaded at once.
+//! A table with a key that has grown answers queries like a table of the remaining messages, loaded at once.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -62,7 +62,7 @@ fn line(random: &mut Random, id: u64) -> String {
     )
 }
 
-/// A condition over the columns.
+/// A random condition over the columns.
 fn condition(random: &mut Random, depth: u32) -> String {
     let number = |random: &mut Random, end| random.below(end);
     if depth > 0 && random.below(2) == 0 {
@@ -118,7 +118,7 @@ fn answered(table: &Arc<Table>, text: &str) -> (u64, String) {
     (answer.count, shown)
 }
 
-/// Waits for the disk: it is polled until it is done.
+/// Polls until the messages are on disk.
 fn durable(sent: Sent) -> Taken {
     let mut task = std::pin::pin!(sent.durable());
     loop {
@@ -152,7 +152,7 @@ fn filtered(sources: &Sources, condition: &str) -> (u64, Vec<String>) {
     (filtered.unwrap().counts[0], lines)
 }
 
-/// A life of a table: what it is asked, it answers as the messages that are left.
+/// Changes a table at random, and compares its answers with those of a table of the remaining messages.
 fn live(folder: &Path, seed: u64, statements: usize) {
     let mut random = Random(seed);
     let stop = AtomicBool::new(false);
@@ -243,7 +243,7 @@ fn a_subscription_says_which_rows_are_gone_and_which_came_in_their_place() {
     };
     let mut now = subscribe.start(&kept, &stop).unwrap();
     assert_eq!(shown(&mut now), ["2=Integer(20)", "3=Integer(30)"]);
-    // One that falls out, one that comes in, one that stays with another value; then keys that are removed.
+    // One row stops matching, one starts to match, one matches with another value; then keys are removed.
     take(&kept, &(line(1, 5) + &line(3, 40) + &line(2, 50) + &line(2, 60)));
     durable(kept.remove_lines("t", b"{\"id\":9}\n{\"id\":3}\n{\"id\":1}\n", &stop).unwrap());
     let later = [

@@ -1,4 +1,4 @@
-//! The requests of the table of doors that read messages, and the gauge's, asked of the facade itself.
+//! Tests the facade against the rows of the doors table that read messages or gauge.
 
 use std::path::Path;
 use std::process::Command;
@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use crate::doors::{TABLE, check, files, named, opener};
 
-/// A source of the table by its name, or a pipe through which its bytes come.
+/// A source of the table by its name, or a pipe that supplies its bytes.
 struct NamedSource {
     name: String,
     writer: Option<JoinHandle<()>>,
@@ -33,7 +33,7 @@ impl NamedSource {
         NamedSource { name: pipe, writer: Some(writer) }
     }
 
-    /// The pipe's bytes were read.
+    /// Asserts that the pipe was read.
     fn end(self) {
         if let Some(writer) = self.writer {
             writer.join().unwrap();

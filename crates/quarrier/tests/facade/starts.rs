@@ -1,4 +1,5 @@
-//! Findings that start in a part of a source are those of the whole source, whatever lies at its borders.
+//! Findings that start in a part of a source equal those of the whole source, for any bytes at the
+//! borders.
 
 use std::ops::{ControlFlow, Range};
 use std::sync::atomic::AtomicBool;
@@ -9,7 +10,7 @@ use quarrier_core::pipeline::Chunk;
 use quarrier_core::source::Memory;
 use quarrier_search::{Finding, Options, Pattern};
 
-/// Offset, pattern and length of all findings, with one worker and chunks as small as there are.
+/// Offset, pattern and length of all findings, with one worker and the smallest chunks.
 fn found(search: &Search, text: &[u8]) -> Result<Vec<(u64, u32, u32)>, Error> {
     let (machine, stop) = (Machine::unknown(), AtomicBool::new(false));
     let source = Memory::new("memory", text.to_vec());
@@ -28,7 +29,7 @@ fn regex(text: &str) -> Pattern {
     Pattern::regex(text).unwrap()
 }
 
-/// Compares every range of starts with the whole.
+/// Compares every range of starts with the whole source.
 fn check(search: &Search, text: &[u8]) {
     let whole = found(search, text).unwrap();
     assert!(!whole.is_empty());

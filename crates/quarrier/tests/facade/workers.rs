@@ -1,4 +1,4 @@
-//! What a number of workers means: 0 is planned, in every request and in every crate below.
+//! The number of workers: 0 is planned, in every request and in every crate below.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -60,7 +60,7 @@ fn of_search(workers: usize) -> usize {
     running.search(Place::Local(&source), &stop, &mut take).unwrap().run.plan.workers
 }
 
-/// Loaded, put together and taken from by so many workers.
+/// Loads, combines and filters a table with this many workers.
 fn table(workers: usize) -> Table {
     let memory = Memory::new("memory", LINES.to_vec());
     let loaded = Load::new(Format::Json).workers(workers).run(&[&memory]).unwrap();

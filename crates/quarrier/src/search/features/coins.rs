@@ -1,4 +1,4 @@
-//! Addresses of coins.
+//! Addresses of cryptocurrencies.
 
 use sha2::{Digest, Sha256};
 
@@ -15,7 +15,7 @@ pub(super) fn bitcoin(seen: &Seen<'_>) -> Option<usize> {
     is_valid.then_some(seen.found.len())
 }
 
-/// A version, twenty bytes, and four of their hash.
+/// Checks a version, twenty bytes, and the first four bytes of their hash.
 fn is_base58_check(text: &[u8]) -> bool {
     let mut bytes = [0u8; 25];
     for letter in text {
@@ -30,7 +30,7 @@ fn is_base58_check(text: &[u8]) -> bool {
             return false;
         }
     }
-    // Leading ones stand for leading zeros.
+    // Leading ones encode leading zeros.
     let zeros = bytes.iter().take_while(|byte| **byte == 0).count();
     let ones = text.iter().take_while(|letter| **letter == b'1').count();
     let (data, sum) = bytes.split_at(21);

@@ -1,4 +1,4 @@
-//! Built-in scanners: a regex finds what may be meant, a judge validates it.
+//! Built-in scanners: a regex finds candidates, a judge validates them.
 //!
 //! | feature | valid where |
 //! |---|---|
@@ -22,23 +22,23 @@ mod secrets;
 use quarrier_core::pipeline::Chunk;
 use quarrier_search::{Finding, Pattern};
 
-/// Bytes around a match that judges see.
+/// Bytes around a match that a judge sees.
 pub(super) const CONTEXT_BYTES: usize = 2;
 
-/// A match with the bytes around it, copied: others may change those of a chunk.
+/// A match with the bytes around it, copied because others may change the bytes of a chunk.
 pub(super) struct Seen<'s> {
     before: &'s [u8],
     found: &'s [u8],
     after: &'s [u8],
 }
 
-/// How many bytes of a match are valid, from its first on; `None` if it is not.
+/// Returns the length of the valid prefix of a match; `None` if the match is invalid.
 pub(super) type Judge = fn(&Seen<'_>) -> Option<usize>;
 
 /// A built-in scanner.
 #[derive(Debug)]
 pub struct Feature {
-    /// Its name, which is that of its rows.
+    /// The name of the scanner, and of the pattern in its rows.
     pub name: &'static str,
     regex: &'static str,
     pub(super) judge: Judge,
@@ -106,10 +106,10 @@ static ALL: &[Feature] = &[
 ];
 
 impl Feature {
-    /// The scanners of a list of names, separated by commas; `all` is all of them.
+    /// Parses a list of scanner names, separated by commas; `all` selects all of them.
     ///
     /// # Errors
-    /// In words, for a name that is not known.
+    /// A message for the user, for an unknown name or an empty list.
     pub fn parse(list: &str) -> Result<Vec<&'static Feature>, String> {
         let mut wanted: Vec<&'static Feature> = Vec::new();
         for name in list.split(',').map(str::trim).filter(|name| !name.is_empty()) {
@@ -135,13 +135,13 @@ impl Feature {
     /// The pattern that finds its candidates.
     ///
     /// # Errors
-    /// Never, as long as the regexes here are right, which a test holds.
+    /// Never, as long as the regexes here are valid, which a test verifies.
     pub(super) fn pattern(&self) -> quarrier_search::Result<Pattern> {
         Ok(Pattern::regex(self.regex)?.named(self.name))
     }
 }
 
-/// The finding as far as it is valid.
+/// The finding, cut to its valid prefix.
 pub(super) fn judged(judge: Judge, chunk: &Chunk<'_>, finding: &Finding) -> Option<Finding> {
     let start = usize::try_from(finding.offset.checked_sub(chunk.offset)?).ok()?;
     let end = start.checked_add(finding.length as usize)?;
@@ -157,7 +157,7 @@ pub(super) fn judged(judge: Judge, chunk: &Chunk<'_>, finding: &Finding) -> Opti
 mod tests {
     use super::*;
 
-    /// The matches of a feature in a text.
+    /// The matches of a feature in a string.
     pub(super) fn found(name: &str, text: &str) -> Vec<String> {
         let feature = Feature::parse(name).unwrap()[0];
         let patterns = vec![feature.pattern().unwrap()];

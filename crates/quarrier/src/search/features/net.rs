@@ -1,10 +1,10 @@
-//! Names and addresses of the net.
+//! Names and addresses on the Internet.
 
 use std::net::Ipv6Addr;
 
 use super::Seen;
 
-/// Common top-level domains that are no countries.
+/// Common top-level domains that are not countries.
 const GENERIC: &str = " com org net edu gov mil int info biz name pro aero coop museum mobi asia tel jobs \
     travel cat post xxx app dev io page cloud online site store shop tech xyz club live news blog top \
     email group world life space website digital agency company solutions services systems network \
@@ -20,7 +20,7 @@ const COUNTRIES: &str = " ac ad ae af ag ai al am ao aq ar as at au aw ax az ba 
     sl sm sn so sr ss st su sv sx sy sz tc td tf tg th tj tk tl tm tn to tr tt tv tw tz ua ug uk us uy uz \
     va vc ve vg vi vn vu wf ws ye yt za zm zw ";
 
-/// Whether a name has well-formed labels and a top-level domain that is known.
+/// Whether a name has well-formed labels and a known top-level domain.
 fn is_domain(name: &[u8]) -> bool {
     let Ok(name) = std::str::from_utf8(name) else { return false };
     let name = name.to_ascii_lowercase();
@@ -97,7 +97,7 @@ pub(super) fn ipv4(seen: &Seen<'_>) -> Option<usize> {
 pub(super) fn ipv6(seen: &Seen<'_>) -> Option<usize> {
     let is_part = |byte: Option<&u8>| is_word(byte) || byte == Some(&b':') || byte == Some(&b'.');
     let text = std::str::from_utf8(seen.found).ok()?;
-    // A colon may follow it.
+    // A colon may follow the address.
     let text = text.strip_suffix(':').filter(|text| !text.ends_with(':')).unwrap_or(text);
     let address: Ipv6Addr = text.parse().ok()?;
     let parts = text.split(':').filter(|part| !part.is_empty()).count();

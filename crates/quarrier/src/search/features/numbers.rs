@@ -13,7 +13,7 @@ pub(super) fn card(seen: &Seen<'_>) -> Option<usize> {
     if !(13..=19).contains(&digits.len()) || digits.iter().all(|digit| *digit == digits[0]) {
         return None;
     }
-    // Which lengths an issuer's numbers have.
+    // The lengths of an issuer's numbers.
     let is_issued = matches!(
         (start(4), digits.len()),
         (4000..=4999, 13 | 16 | 19)
@@ -23,7 +23,7 @@ pub(super) fn card(seen: &Seen<'_>) -> Option<usize> {
             | (6200..=6299, 16..=19)
             | (5018 | 5020 | 5038 | 6304 | 6759 | 6761..=6763, 13..=19)
     );
-    // By Luhn, every second digit from the right counts twice.
+    // Luhn: every second digit from the right counts twice.
     let sum: u32 = digits
         .iter()
         .rev()
@@ -55,7 +55,7 @@ pub(super) fn iban(seen: &Seen<'_>) -> Option<usize> {
         let (of, length) = entry.split_at_checked(2)?;
         (of.as_bytes() == country).then(|| length.parse::<usize>().ok())?
     })?;
-    // The match may go on into the next word.
+    // The match may extend into the next word.
     let places = seen.found.iter().enumerate().filter(|(_, byte)| **byte != b' ');
     let whole: Vec<(usize, u8)> = places.map(|(place, byte)| (place, *byte)).take(length).collect();
     let end = whole.last().filter(|_| whole.len() == length).map(|(place, _)| place + 1)?;
@@ -63,7 +63,7 @@ pub(super) fn iban(seen: &Seen<'_>) -> Option<usize> {
     if next.is_some_and(u8::is_ascii_alphanumeric) {
         return None;
     }
-    // By ISO 7064, with the first four characters at the end, and letters as 10 to 35.
+    // ISO 7064: the first four characters move to the end, and letters count as 10 to 35.
     let (head, tail) = whole.split_at(4);
     let rest = tail.iter().chain(head).try_fold(0u32, |rest, (_, byte)| {
         let value = char::from(*byte).to_digit(36)?;

@@ -1,4 +1,4 @@
-//! Keys, tokens and places.
+//! Keys, tokens and GPS positions.
 
 use super::Seen;
 
@@ -8,7 +8,7 @@ pub(super) fn jwt(seen: &Seen<'_>) -> Option<usize> {
     header.get("alg").filter(|alg| alg.is_string()).map(|_| seen.found.len())
 }
 
-/// The bytes of base64 by the alphabet of URLs, without padding.
+/// Decodes base64 in the URL alphabet, without padding.
 fn base64_url(text: &[u8]) -> Option<Vec<u8>> {
     let (mut bytes, mut bits, mut count) = (Vec::new(), 0u32, 0);
     for letter in text {
@@ -30,7 +30,7 @@ fn base64_url(text: &[u8]) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// The first line and the last name the same kind of key.
+/// Requires that the first and the last line name the same type of key.
 pub(super) fn private_key(seen: &Seen<'_>) -> Option<usize> {
     let text = std::str::from_utf8(seen.found).ok()?;
     let (first, rest) = text.strip_prefix("-----BEGIN ")?.split_once("-----")?;
@@ -38,7 +38,7 @@ pub(super) fn private_key(seen: &Seen<'_>) -> Option<usize> {
     (last.strip_suffix("-----") == Some(first)).then_some(seen.found.len())
 }
 
-/// The checksum is the exclusive or of all between `$` and `*`.
+/// The checksum is the XOR of all bytes between `$` and `*`.
 pub(super) fn gps(seen: &Seen<'_>) -> Option<usize> {
     let text = std::str::from_utf8(seen.found).ok()?;
     let (sentence, sum) = text.strip_prefix('$')?.rsplit_once('*')?;
