@@ -27,10 +27,10 @@ pub enum Area {
 }
 
 impl Area {
-    /// All of them, in the order in which they are measured.
+    /// All areas, in the order of measurement.
     pub const ALL: [Area; 5] = [Area::Cpu, Area::Memory, Area::Disk, Area::Network, Area::Gpu];
 
-    /// The word of the command line and of JSON.
+    /// The name on the command line and in JSON.
     pub fn name(self) -> &'static str {
         match self {
             Area::Cpu => "cpu",
@@ -52,13 +52,13 @@ impl Area {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub enum Unit {
-    /// Operations a second.
+    /// Operations per second.
     #[serde(rename = "op/s")]
     OpPerSecond,
-    /// Floating-point operations a second; a fused multiply-add is two.
+    /// Floating-point operations per second; a fused multiply-add counts as two.
     #[serde(rename = "FLOP/s")]
     FlopPerSecond,
-    /// Bytes a second.
+    /// Bytes per second.
     #[serde(rename = "B/s")]
     BytesPerSecond,
     /// Seconds per operation: lower is better.
@@ -67,7 +67,7 @@ pub enum Unit {
 }
 
 impl Unit {
-    /// As it is written after a value.
+    /// The unit, as written after a value.
     pub fn name(self) -> &'static str {
         match self {
             Unit::OpPerSecond => "op/s",
@@ -77,7 +77,7 @@ impl Unit {
         }
     }
 
-    /// Whether less of it is better.
+    /// Whether smaller values are better.
     pub fn less_is_better(self) -> bool {
         matches!(self, Unit::Seconds)
     }
@@ -90,7 +90,7 @@ impl Unit {
 pub enum Value {
     /// A count, for example of threads or bytes.
     Integer(u64),
-    /// A number that is no count.
+    /// A number that is not a count.
     Number(f64),
     /// A word, for example `random`.
     Text(String),
@@ -151,17 +151,17 @@ impl From<String> for Value {
     }
 }
 
-/// Names with values, in the order in which they were given: threads, block_bytes, access …
+/// Named values, in insertion order: threads, block_bytes, access …
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Parameters(Vec<(Cow<'static, str>, Value)>);
 
 impl Parameters {
-    /// None yet.
+    /// Creates an empty set.
     pub fn new() -> Self {
         Parameters::default()
     }
 
-    /// These and one more; a name given again takes the new value.
+    /// Adds a parameter; a repeated name takes the new value.
     #[must_use]
     pub fn with(mut self, name: impl Into<Cow<'static, str>>, value: impl Into<Value>) -> Self {
         self.set(name.into(), value.into());
@@ -180,7 +180,7 @@ impl Parameters {
         self.0.iter().find(|(held, _)| held == name).map(|(_, value)| value)
     }
 
-    /// The count that `name` has.
+    /// The value of `name`, if it is a count.
     pub fn integer(&self, name: &str) -> Option<u64> {
         match self.get(name) {
             Some(Value::Integer(value)) => Some(*value),
@@ -188,7 +188,7 @@ impl Parameters {
         }
     }
 
-    /// The word that `name` has.
+    /// The value of `name`, if it is a word.
     pub fn text(&self, name: &str) -> Option<&str> {
         match self.get(name) {
             Some(Value::Text(value)) => Some(value),
@@ -196,7 +196,7 @@ impl Parameters {
         }
     }
 
-    /// All of them, in order.
+    /// All parameters, in order.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &Value)> {
         self.0.iter().map(|(name, value)| (name.as_ref(), value))
     }
@@ -246,14 +246,14 @@ pub struct Subject {
     pub area: Area,
     /// The operation, in plain words.
     pub measurement: Cow<'static, str>,
-    /// How.
+    /// The parameters of the operation.
     pub parameters: Parameters,
     /// The counted unit. With [`Unit::Seconds`] the value is the time for one, else the rate.
     pub unit: Unit,
 }
 
 impl Subject {
-    /// `measurement` of `area`, counted in `unit`.
+    /// Creates the subject `measurement` of `area`, counted in `unit`.
     pub fn new(
         area: Area,
         measurement: impl Into<Cow<'static, str>>,
@@ -264,21 +264,21 @@ impl Subject {
     }
 }
 
-/// How the times of single events were spread, in seconds.
+/// The distribution of the times of single events, in seconds.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Percentiles {
-    /// Half of them took no longer.
+    /// The median.
     pub p50: f64,
-    /// Nine of ten took no longer.
+    /// The 90th percentile.
     pub p90: f64,
-    /// 99 of 100 took no longer.
+    /// The 99th percentile.
     pub p99: f64,
-    /// 999 of 1,000 took no longer.
+    /// The 99.9th percentile.
     pub p999: f64,
-    /// The longest.
+    /// The longest time.
     pub max: f64,
-    /// For a plot: the upper end of each bucket in seconds, and how many fell into it.
+    /// For a plot: the upper end of each bucket in seconds, and the number of events in it.
     pub buckets: Vec<(f64, u64)>,
 }
 
@@ -290,39 +290,39 @@ pub struct Reading {
     pub area: Area,
     /// The operation, in plain words.
     pub measurement: Cow<'static, str>,
-    /// How.
+    /// The parameters of the operation.
     pub parameters: Parameters,
-    /// The median of the runs that were kept.
+    /// The median of the kept runs.
     pub value: f64,
     /// The counted unit.
     pub unit: Unit,
-    /// The mean of the runs that were kept.
+    /// The mean of the kept runs.
     pub mean: f64,
-    /// Their standard deviation, of a sample.
+    /// The sample standard deviation of the kept runs.
     pub stddev: f64,
-    /// The best of them.
+    /// The best of the kept runs.
     pub best: f64,
-    /// The median's interval at 95 %, by bootstrap.
+    /// The 95 % interval of the median, by bootstrap.
     pub interval: (f64, f64),
-    /// The runs that were kept.
+    /// The number of kept runs.
     pub runs: u32,
-    /// The runs that others slowed: threads did not get their CPU or all of its core, did not run
-    /// together, or came to less than 93 % of the best run.
+    /// The number of runs that others slowed: threads did not get their CPU or all of its core, did not
+    /// run together, or reached less than 93 % of the best run.
     pub dropped: u32,
-    /// Whether others used the machine, or the runs disagree: do not trust it.
+    /// Whether others used the machine, or the runs disagree: do not rely on the value.
     pub disturbed: bool,
-    /// Each run that was kept, in order of time.
+    /// The value of each kept run, in order of time.
     pub samples: Vec<f64>,
-    /// The conditions meanwhile.
+    /// The conditions of the measurement.
     pub conditions: During,
-    /// The spread of single events, where they were timed.
+    /// The distribution of single events, if they were timed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub percentiles: Option<Percentiles>,
-    /// For datagrams: the share of those sent that arrived, over all runs kept.
+    /// For datagrams: the share of those sent that arrived, over all kept runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub received_share: Option<f64>,
-    /// The value of a run in the hour before, if it differs by more than 5 % and nothing else disturbed
-    /// either.
+    /// The value of a run in the preceding hour, if it differs by more than 5 % and nothing else
+    /// disturbed either.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub earlier_value: Option<f64>,
     /// Notes for the reader, for example `no O_DIRECT here: buffered`.
@@ -337,8 +337,8 @@ impl Reading {
         Subject::new(self.area, self.measurement.clone(), parameters, self.unit)
     }
 
-    /// Whether it was disturbed by what happened while it was taken; not only because an earlier run
-    /// differs.
+    /// Whether conditions during the measurement disturbed it, rather than only a difference from an
+    /// earlier run.
     pub fn is_disturbed_itself(&self) -> bool {
         self.disturbed && self.earlier_value.is_none()
     }

@@ -1,4 +1,4 @@
-//! Limits that are not the hardware: how much of the machine this process may use.
+//! Limits other than the hardware: the part of the machine that this process may use.
 
 use std::fs;
 
@@ -7,28 +7,29 @@ use serde::{Deserialize, Serialize};
 
 use super::groups::Groups;
 
-/// The limits of a process, beside what its machine has.
+/// The limits of a process, apart from those of the machine.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Limits {
-    /// CPUs that are online, if the process may run on fewer: by its affinity mask, or by the cpuset of
-    /// its control group.
+    /// Online CPUs, if the affinity mask of the process or the cpuset of its control group allows
+    /// fewer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub affinity_of_cpus: Option<u32>,
-    /// CPUs in that mask, if there are fewer than are online.
+    /// CPUs in the affinity mask, if fewer than are online.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub affinity_cpus: Option<u32>,
-    /// Seconds of CPU time that control groups allow each second, if less than the CPUs online have: 1.5 is
-    /// one CPU and half of another.
+    /// CPU quota of the control groups, in seconds of CPU time per second, if less than the online CPUs
+    /// provide: 1.5 means one and a half CPUs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub quota_cpus: Option<f64>,
-    /// Bytes of memory that control groups allow, if the machine has more.
+    /// Memory limit of the control groups in bytes, if below the memory of the machine.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory_bytes: Option<u64>,
 }
 
 impl Limits {
-    /// The limits of this process, which may run on `allowed_cpus` of a machine with `memory_bytes`.
+    /// Detects the limits of this process, which may run on `allowed_cpus` of a machine with
+    /// `memory_bytes`.
     pub(super) fn detect(allowed_cpus: usize, memory_bytes: u64) -> Limits {
         let online = fs::read_to_string("/sys/devices/system/cpu/online").unwrap_or_default();
         Limits::of(&Groups::of_process(), (allowed_cpus, cpus_of(&online)), memory_bytes)
@@ -46,7 +47,7 @@ impl Limits {
         }
     }
 
-    /// How many threads of this process, which may run on `allowed_cpus`, can have a CPU each.
+    /// The number of threads of this process that can have a CPU each, if it may run on `allowed_cpus`.
     pub(crate) fn threads_of_process(allowed_cpus: usize) -> usize {
         Limits::detect(allowed_cpus, 0).threads(allowed_cpus)
     }
@@ -56,13 +57,14 @@ impl Limits {
         *self == Limits::default()
     }
 
-    /// How many threads can have a CPU each, if so many CPUs may be used.
+    /// The number of threads that can have a CPU each, on `allowed_cpus`.
     pub fn threads(&self, allowed_cpus: usize) -> usize {
         let of_quota = self.quota_cpus.map_or(usize::MAX, |cpus| cpus as usize);
         allowed_cpus.min(of_quota).max(1)
     }
 
-    /// In words, such as `quota 1.5 CPUs, affinity 1 of 2 CPUs, memory 512 MiB`; empty if there are none.
+    /// The limits in words, such as `quota 1.5 CPUs, affinity 1 of 2 CPUs, memory 512 MiB`; empty if
+    /// there are none.
     pub fn in_words(&self) -> String {
         let mut words = Vec::new();
         words.extend(self.quota_in_words());
@@ -76,13 +78,13 @@ impl Limits {
 
     /// `quota 1.5 CPUs`, if there is one.
     pub fn quota_in_words(&self) -> Option<String> {
-        // The kernel's least is a millisecond of a second.
+        // The kernel's smallest quota is a millisecond per second.
         let cpus = (self.quota_cpus? * 1000.0).round() / 1000.0;
         Some(format!("quota {cpus} {}", if cpus == 1.0 { "CPU" } else { "CPUs" }))
     }
 }
 
-/// How many CPUs a list such as `0-3,8` has.
+/// The number of CPUs in a list such as `0-3,8`.
 fn cpus_of(list: &str) -> u32 {
     let count = |range: &str| -> Option<u32> {
         let (first, last) = range.split_once('-').unwrap_or((range, range));
@@ -124,11 +126,11 @@ mod tests {
         fs::write(root.path().join("memory.max"), "536870912\n").unwrap();
         let groups = Groups::of("0::/\n", root.path());
         let words = |cpus, memory_bytes| Limits::of(&groups, cpus, memory_bytes).in_words();
-        // A quota is named even if the process is bound to fewer CPUs: another mask would show it.
+        // The quota is listed even if the affinity mask is smaller: another mask would reveal it.
         assert_eq!(words((1, 2), 1 << 30), "quota 1.5 CPUs, affinity 1 of 2 CPUs, memory 512 MiB");
         assert_eq!(words((2, 2), 1 << 29), "quota 1.5 CPUs");
         assert_eq!(words((1, 1), 1 << 20), "");
-        // A system that does not say how many CPUs are online has as many as may be used.
+        // If the system does not report the online CPUs, the allowed CPUs count as all.
         assert_eq!(words((2, 0), 0), "quota 1.5 CPUs");
     }
 }

@@ -12,17 +12,17 @@ use serde::{Deserialize, Serialize};
 use super::Limits;
 use crate::processor::Isa;
 
-/// One kind of cache.
+/// One type of cache.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Cache {
-    /// 1 is the nearest to the core.
+    /// The level; 1 is the nearest to the core.
     pub level: u32,
     /// `data`, `instruction` or `unified`.
     pub kind: String,
-    /// Its size in bytes.
+    /// The size in bytes.
     pub bytes: u64,
-    /// How many CPUs share one.
+    /// The number of CPUs that share one such cache.
     pub shared_by: u32,
 }
 
@@ -32,39 +32,39 @@ pub struct Cache {
 pub struct Machine {
     /// The name of the host.
     pub name: String,
-    /// The processor's name of itself.
+    /// The model name that the processor reports.
     pub cpu_model: String,
-    /// The processor's maker, family and model, where it has such numbers.
+    /// The processor's vendor, family and model, if it has such numbers.
     pub cpu_signature: String,
     /// The architecture that this program was built for.
     pub architecture: String,
-    /// Instruction sets that are measured, for example `AVX2`.
+    /// The measured instruction sets, for example `AVX2`.
     pub instruction_sets: Vec<String>,
     /// Threads of this process that can have a CPU each, within its [`limits`](Machine::limits).
     pub cpus: u32,
     /// The part of the machine that this process may not use.
     #[serde(default, skip_serializing_if = "Limits::is_none")]
     pub limits: Limits,
-    /// Data and unified caches of one of them, the nearest first.
+    /// The data and unified caches of one CPU, the nearest first.
     pub caches: Vec<Cache>,
     /// Main memory in bytes.
     pub memory_bytes: u64,
-    /// Bytes of an ordinary page.
+    /// The size of an ordinary page in bytes.
     pub page_bytes: u64,
-    /// When the system gives huge pages by itself: `always`, `madvise` or `never`.
+    /// When the kernel uses transparent huge pages: `always`, `madvise` or `never`.
     pub huge_pages: String,
     /// The kernel and its version.
     pub kernel: String,
     /// The hypervisor, if this is a virtual machine.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub virtual_machine: Option<String>,
-    /// The system's rule for the clock, if it may change it.
+    /// The frequency governor, if the system may change the clock.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub governor: Option<String>,
 }
 
 impl Machine {
-    /// Asks the system.
+    /// Queries the system.
     pub fn detect() -> Machine {
         let uname = rustix::system::uname();
         let allowed_cpus = allowed_cpus().map_or(1, |cpus| cpus.len().max(1));
@@ -92,7 +92,7 @@ impl Machine {
         }
     }
 
-    /// The size of the last data cache in bytes; 32 MiB where the system does not say.
+    /// The size of the last data cache in bytes; 32 MiB if the system does not report it.
     pub fn last_cache_bytes(&self) -> u64 {
         self.caches.iter().map(|cache| cache.bytes).max().unwrap_or(32 << 20)
     }
@@ -107,8 +107,8 @@ pub(crate) fn allowed_cpus() -> io::Result<Vec<usize>> {
     Ok((0..CpuSet::MAX_CPU).filter(|&cpu| set.is_set(cpu)).collect())
 }
 
-/// Bytes of memory that this process could still use without swapping, within the limits of its control
-/// groups.
+/// The bytes of memory that this process could still use without swapping, within the limits of its
+/// control groups.
 pub fn free_memory_bytes() -> u64 {
     meminfo::usable_bytes().unwrap_or(0)
 }
@@ -158,7 +158,7 @@ fn cache(folder: &Path) -> Option<Cache> {
     })
 }
 
-/// `always [madvise] never` names its choice in brackets.
+/// Parses the bracketed choice of `always [madvise] never`.
 fn huge_pages() -> String {
     let text = line("/sys/kernel/mm/transparent_hugepage/enabled").unwrap_or_default();
     let chosen = text.split_once('[').and_then(|(_, rest)| rest.split_once(']'));

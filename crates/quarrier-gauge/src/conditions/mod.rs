@@ -1,7 +1,6 @@
 //! The conditions of a measurement: the machine, and its other users.
 //!
-//! All of it is read from `/proc` and `/sys`; missing parts are left out, and no reading fails for
-//! them.
+//! Everything is read from `/proc` and `/sys`. Missing parts are left out, and never fail a reading.
 
 mod groups;
 mod limits;
@@ -21,28 +20,28 @@ pub use usage::Snapshot;
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct During {
-    /// Threads that wanted a CPU, on average over a minute, before the reading.
+    /// The load average over the minute before the reading: threads that wanted a CPU.
     pub load: f64,
-    /// The share of the time of the CPUs that this process may use that the host took away.
+    /// Steal: the share of CPU time, on the CPUs of this process, that the host took away.
     pub steal: f64,
-    /// CPUs, of those that this process may use, that other processes kept busy on average: 0.5 is half of
-    /// one.
+    /// CPUs, of those that this process may use, that other processes kept busy on average: 0.5 is half a
+    /// CPU.
     pub others: f64,
-    /// The least share of its CPU that a thread of a kept run got; 1 if it was not measured.
+    /// The smallest share of its CPU that a thread of a kept run got; 1 if not measured.
     pub cpu_share: f64,
     /// The clock measured between the runs, in Hz, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clock_hertz: Option<f64>,
-    /// Periods in which control groups held this process back because its CPU quota was used up.
+    /// Periods in which control groups throttled this process because its CPU quota was used up.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub throttled_periods: u64,
-    /// Seconds that its threads waited for the next period, all together.
+    /// Seconds that the threads of this process were throttled, added up.
     #[serde(default, skip_serializing_if = "is_none")]
     pub throttled_seconds: f64,
-    /// How long threads waited for CPUs, memory, and input and output, if the kernel counts it.
+    /// How long threads waited for CPUs, memory and I/O, if the kernel counts it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pressure: Option<Pressure>,
-    /// The same as the reading's: others used the machine, or the runs disagree.
+    /// Whether the reading was disturbed: others used the machine, or the runs disagree.
     pub disturbed: bool,
 }
 
@@ -50,13 +49,15 @@ pub struct During {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Conditions {
-    /// Threads that wanted a CPU, on average over a minute, at the start.
+    /// The load average over a minute at the start: threads that wanted a CPU.
     pub load_before: f64,
-    /// The same at the end.
+    /// The load average over a minute at the end.
     pub load_after: f64,
-    /// The share of the time of the CPUs that this process may use that the host took away meanwhile.
+    /// Steal: the share of CPU time, on the CPUs of this process, that the host took away during the
+    /// run.
     pub steal: f64,
-    /// CPUs, of those that this process may use, that other processes kept busy meanwhile on average.
+    /// CPUs, of those that this process may use, that other processes kept busy on average during the
+    /// run.
     pub others: f64,
     /// The clock measured at the start, in Hz, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -64,16 +65,16 @@ pub struct Conditions {
     /// The clock measured at the end, in Hz, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clock_after_hertz: Option<f64>,
-    /// Periods in which control groups held this process back because its CPU quota was used up.
+    /// Periods in which control groups throttled this process because its CPU quota was used up.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub throttled_periods: u64,
-    /// Seconds that its threads waited for the next period, all together.
+    /// Seconds that the threads of this process were throttled, added up.
     #[serde(default, skip_serializing_if = "is_none")]
     pub throttled_seconds: f64,
-    /// How long threads waited for CPUs, memory, and input and output meanwhile, if the kernel counts it.
+    /// How long threads waited for CPUs, memory and I/O during the run, if the kernel counts it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pressure: Option<Pressure>,
-    /// Readings that are marked as disturbed.
+    /// The number of readings marked as disturbed.
     pub disturbed: u32,
 }
 

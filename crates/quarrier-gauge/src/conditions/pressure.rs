@@ -10,11 +10,11 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Pressure {
-    /// For a CPU.
+    /// The share of waiting for a CPU.
     pub cpu: f64,
-    /// For memory: pages that had to be reclaimed or read back first.
+    /// The share of waiting for memory: pages had to be reclaimed or read back first.
     pub memory: f64,
-    /// For input or output.
+    /// The share of waiting for I/O.
     pub io: f64,
 }
 
@@ -23,7 +23,7 @@ pub struct Pressure {
 pub(super) struct Waited([f64; 3]);
 
 impl Waited {
-    /// The counters now; `None` if the kernel keeps none.
+    /// The counters now; `None` if the kernel has none.
     pub(super) fn now() -> Option<Waited> {
         Waited::of(Path::new("/proc/pressure"))
     }
@@ -33,7 +33,7 @@ impl Waited {
         Some(Waited([seconds("cpu")?, seconds("memory")?, seconds("io")?]))
     }
 
-    /// The shares of `wall_seconds` since `before`.
+    /// The shares of `wall_seconds` spent waiting since `before`.
     pub(super) fn since(self, before: Waited, wall_seconds: f64) -> Pressure {
         let [cpu, memory, io] = [0, 1, 2].map(|place: usize| {
             let share = (self.0[place] - before.0[place]) / wall_seconds;
@@ -43,7 +43,7 @@ impl Waited {
     }
 }
 
-/// `some avg10=0.00 avg60=0.00 avg300=0.00 total=12345`, in microseconds.
+/// Parses `some avg10=0.00 avg60=0.00 avg300=0.00 total=12345`, whose total is in microseconds.
 fn seconds(text: &str) -> Option<f64> {
     let some = text.lines().find_map(|line| line.strip_prefix("some "))?;
     let total = some.split(' ').find_map(|word| word.strip_prefix("total="))?;

@@ -1,8 +1,8 @@
-//! All readings of one run with their conditions, and their forms for people and programs.
+//! All readings of one run with their conditions, and their output for people and programs.
 //!
 //! ```text
-//!  Report ─→ json    as it is kept, with a published schema
-//!         ─→ figure  readings put together: sweeps, a line for each of the other parameters
+//!  Report ─→ json    the stored form, with a published schema
+//!         ─→ figure  readings arranged as sweeps, a line for each value of the other parameters
 //!              ├─→ table   a terminal: bars and sparklines
 //!              └─→ html    one page: charts, roofline, conditions
 //! ```
@@ -30,28 +30,28 @@ pub use words::{parameter, parameters};
 
 pub(crate) use ceilings::{Ceilings, count as parameter_count};
 
-/// The number of the report's layout: another one means that fields changed their meaning.
+/// The number of the report's layout; it changes when fields change their meaning.
 pub const FORMAT: u32 = 1;
 
 /// All readings of one run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Report {
-    /// The [`FORMAT`] of the version that made it.
+    /// The [`FORMAT`] of the version that wrote the report.
     pub format: u32,
-    /// The version of quarrier that made it.
+    /// The version of quarrier that wrote the report.
     pub quarrier: String,
-    /// When it was begun, in seconds since 1970.
+    /// The start of the run, in seconds since 1970.
     pub when: u64,
-    /// How long it took.
+    /// The duration of the run in seconds.
     pub seconds: f64,
     /// The machine.
     pub machine: Machine,
-    /// Its [`limits`](Machine::limits) in words, if there are any: `quota 1.5 CPUs`.
+    /// The [`limits`](Machine::limits) of the machine in words, if there are any: `quota 1.5 CPUs`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limited_by: Option<String>,
-    /// The conditions meanwhile.
+    /// The conditions during the run.
     pub conditions: Conditions,
-    /// In the order in which they were taken.
+    /// The readings, in the order of measurement.
     pub readings: Vec<Reading>,
 }
