@@ -5,10 +5,9 @@
 //!     one memory triad threads=1 bytes=268435456 stores=ordinary
 //!     one disk 'random write' path=/var/tmp file_bytes=1073741824 -- fio --filename=FILE …
 //!
-//! After the measurement of a disk it runs the command after `--`, with the same file in place of
-//! the word that ends in `FILE`, and prints its output after the reading. Then it measures the disk
-//! once more, so that a disk that gets faster by itself, as its caches learn the file, favours
-//! neither side.
+//! After the measurement of a disk it runs the command after `--`, with the same file in place of the
+//! word that ends in `FILE`, and prints its output after the reading. Then it measures the disk once
+//! more, so that a disk whose caches learn the file and get faster favours neither side.
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "an example prints")]
 

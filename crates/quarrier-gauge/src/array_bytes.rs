@@ -2,23 +2,23 @@
 
 use crate::conditions::Machine;
 
-/// Smaller arrays say nothing about main memory anywhere.
+/// Smaller arrays say nothing about main memory on any machine.
 const LEAST_BYTES: usize = 1 << 20;
 
-/// Bytes of an array that no cache holds a good part of, on a machine with enough memory: four times the
+/// Size of an array that exceeds every cache by far, on a machine with enough memory: four times the
 /// last cache, and at least 128 MiB.
 pub(crate) fn wanted_bytes(machine: &Machine) -> usize {
     let bytes = (4 * machine.last_cache_bytes()).clamp(128 << 20, 1 << 30);
     (bytes as usize).next_power_of_two()
 }
 
-/// As [`wanted_bytes`], or fewer where three such arrays would not fit into `free_bytes` of memory; 0
-/// stands for an unknown amount.
+/// Like [`wanted_bytes`], but smaller if three such arrays would not fit into `free_bytes` of memory; 0
+/// means an unknown amount.
 pub(crate) fn fitting_bytes(machine: &Machine, free_bytes: u64) -> usize {
     fitting(wanted_bytes(machine), free_bytes)
 }
 
-/// `bytes`, halved until three arrays of them take at most half of the free memory.
+/// `bytes`, halved until three arrays of that size take at most half of the free memory.
 fn fitting(bytes: usize, free_bytes: u64) -> usize {
     let fits = |bytes: &usize| free_bytes == 0 || 6 * *bytes as u64 <= free_bytes;
     let sizes = std::iter::successors(Some(bytes), |bytes| Some(bytes / 2));

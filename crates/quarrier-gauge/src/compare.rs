@@ -1,12 +1,12 @@
 //! Compares two reports of the same measurements: which readings changed, and which changes cannot be
 //! decided.
 //!
-//! No distribution of runs is assumed. A rank test (Mann and Whitney) decides whether two sets of runs
-//! differ; the median of all ratios between a run of one and a run of the other (Hodges and Lehmann),
-//! with the interval that belongs to that test, says by how much.
+//! The comparison assumes no distribution of runs. A rank test (Mann-Whitney) decides whether two sets
+//! of runs differ; the median of all ratios between a run of one and a run of the other
+//! (Hodges-Lehmann), with the matching confidence interval, says by how much.
 //!
-//! Runs of one process agree better with each other than with those of the next, so a difference
-//! below [`EQUAL_WITHIN`] is never called one.
+//! Runs of one process agree better with each other than with those of the next, so a difference below
+//! [`EQUAL_WITHIN`] never counts.
 
 use quarrier_report::number::counted;
 
@@ -15,10 +15,10 @@ use crate::reading::Reading;
 use crate::report::Report;
 use crate::statistics::{mann_whitney, median, t_test};
 
-/// Ratios this near to 1 are equal.
+/// Ratios within this distance of 1 count as equal.
 pub const EQUAL_WITHIN: f64 = 0.05;
 
-/// The probability below which runs are taken to differ.
+/// The significance level of the test for a difference.
 pub(crate) const ALPHA: f64 = 0.01;
 /// 97.5 % of a normal distribution lie below this many standard deviations.
 const Z_95: f64 = 1.959_964;
@@ -30,18 +30,18 @@ pub enum Verdict {
     Faster,
     /// Worse by more than [`EQUAL_WITHIN`], and not by chance.
     Slower,
-    /// Within [`EQUAL_WITHIN`], with all that the runs leave open.
+    /// Within [`EQUAL_WITHIN`], and so is the whole interval.
     Equal,
-    /// The runs leave open whether it changed.
+    /// The runs do not decide whether it changed.
     TooNoisy,
 }
 
 impl Verdict {
-    /// All of them, in the order in which a person wants to hear of them.
+    /// All verdicts, in order of importance to people.
     pub const ALL: [Verdict; 4] =
         [Verdict::Slower, Verdict::Faster, Verdict::TooNoisy, Verdict::Equal];
 
-    /// In words.
+    /// The verdict in words.
     pub fn name(self) -> &'static str {
         match self {
             Verdict::Faster => "faster",
@@ -55,25 +55,25 @@ impl Verdict {
 /// A reading that both reports have.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Change<'r> {
-    /// As it was.
+    /// The earlier reading.
     pub before: &'r Reading,
-    /// As it is.
+    /// The later reading.
     pub after: &'r Reading,
     /// Its verdict.
     pub verdict: Verdict,
-    /// How many times as fast as before: above 1 is better, for times too.
+    /// The speed relative to the earlier reading: above 1 is better, for times too.
     pub ratio: f64,
-    /// The 95 % interval of that ratio, or as near to it as so few runs allow.
+    /// The 95 % interval of the ratio, or the nearest level that so few runs allow.
     pub interval: (f64, f64),
-    /// The probability that chance alone makes the runs differ so much.
+    /// The probability that chance alone causes such a difference.
     pub p: f64,
-    /// Why it is too noisy, if it is.
+    /// Why the reading is too noisy; `None` for other verdicts.
     pub reason: Option<&'static str>,
 }
 
 impl Change<'_> {
-    /// Whether chance makes the runs differ so much with a probability of at most `alpha`: by their ranks,
-    /// or by their logarithms if so few ranks never get there.
+    /// Whether chance causes such a difference with a probability of at most `alpha`: by the ranks of the
+    /// runs, or by their logarithms if there are too few ranks to reach `alpha`.
     pub(crate) fn is_no_chance(&self, alpha: f64) -> bool {
         let (old, new) = (runs(self.before), runs(self.after));
         if can_differ(old.len(), new.len(), alpha) {
@@ -84,7 +84,7 @@ impl Change<'_> {
     }
 }
 
-/// Two reports, reading by reading.
+/// A comparison of two reports, reading by reading.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Comparison<'r> {
     /// Readings in both, in the order of the later report.
@@ -93,21 +93,21 @@ pub struct Comparison<'r> {
     pub only_before: Vec<&'r Reading>,
     /// Readings only in the later report.
     pub only_after: Vec<&'r Reading>,
-    /// Whether the reports are of one machine, as far as they show.
+    /// Whether both reports seem to be of the same machine.
     pub is_same_machine: bool,
-    /// Where the process might use more or less of the machine: its limits in words, then and now.
+    /// The limits of the process in words, then and now, if they differ.
     pub limits: Option<(String, String)>,
 }
 
 impl Comparison<'_> {
-    /// How many changes have this verdict.
+    /// The number of changes with this verdict.
     pub fn count(&self, verdict: Verdict) -> usize {
         self.changes.iter().filter(|change| change.verdict == verdict).count()
     }
 }
 
-/// Compares `after` with `before`. A reading is the same when area, measurement, unit and all
-/// parameters are.
+/// Compares `after` with `before`. Readings correspond if area, measurement, unit and all parameters
+/// are equal.
 pub fn compare<'r>(before: &'r Report, after: &'r Report) -> Comparison<'r> {
     let mut left: Vec<Option<&Reading>> = before.readings.iter().map(Some).collect();
     let mut comparison = Comparison {
@@ -144,7 +144,7 @@ fn is_same(a: &Reading, b: &Reading) -> bool {
         && a.parameters.iter().all(|(name, value)| b.parameters.get(name) == Some(value))
 }
 
-/// The verdict on one reading.
+/// Compares two readings.
 pub fn change<'r>(before: &'r Reading, after: &'r Reading) -> Change<'r> {
     let old = runs(before);
     let new = runs(after);
@@ -176,16 +176,16 @@ pub fn change<'r>(before: &'r Reading, after: &'r Reading) -> Change<'r> {
     change
 }
 
-/// The runs that can be compared: a report from elsewhere may hold anything.
+/// The runs, if they can be compared: a report from elsewhere may hold any numbers.
 fn runs(reading: &Reading) -> Vec<f64> {
     let samples = reading.samples.iter().copied();
     samples.filter(|sample| sample.is_finite() && *sample > 0.0).take(RUNS_MOST).collect()
 }
 
-/// If there are more runs, only the first count: the number of pairs is squared.
+/// Maximum number of runs compared, since the number of pairs is quadratic.
 const RUNS_MOST: usize = 1000;
 
-/// How many times as fast each run of `new` was as each of `old`, in order.
+/// The speed of each run of `new` relative to each run of `old`, sorted.
 fn ratios(old: &[f64], new: &[f64], less_is_better: bool) -> Vec<f64> {
     let of_pair = |old: f64, new: f64| if less_is_better { old / new } else { new / old };
     let mut ratios: Vec<f64> =
@@ -194,7 +194,8 @@ fn ratios(old: &[f64], new: &[f64], less_is_better: bool) -> Vec<f64> {
     ratios
 }
 
-/// The ratios between which the test at 95 % would find no difference; of very few runs all.
+/// The ratios between which the test at 95 % would find no difference; all ratios if there are very few
+/// runs.
 fn interval(ratios: &[f64], n: usize, m: usize) -> (f64, f64) {
     let (Some(&least), Some(&most)) = (ratios.first(), ratios.last()) else {
         return (f64::NAN, f64::NAN);
@@ -206,14 +207,15 @@ fn interval(ratios: &[f64], n: usize, m: usize) -> (f64, f64) {
     inner.map_or((least, most), |(&low, &high)| (low, high))
 }
 
-/// Whether this many runs can differ at `alpha` at all: all of one above all of the other.
+/// Whether this many runs can differ at `alpha` at all: if every run of one set exceeds every run of
+/// the other.
 fn can_differ(n: usize, m: usize, alpha: f64) -> bool {
     let orders = (1..=m.min(40)).fold(1.0, |ways, k| ways * (n + k) as f64 / k as f64);
     2.0 / orders <= alpha
 }
 
-/// Whether the difference exceeds chance. With too few runs for the test, they must be apart by more
-/// than the spread of either.
+/// Whether the difference exceeds chance. If there are too few runs for the test, the sets must be
+/// further apart than the spread of either.
 fn differs(change: &Change<'_>, old: &[f64], new: &[f64]) -> bool {
     if can_differ(old.len(), new.len(), ALPHA) {
         return change.p <= ALPHA;

@@ -1,4 +1,4 @@
-//! The error type of this crate: what failed, where, and what to try.
+//! The error type of this crate: the problem, where it is, and what to try.
 
 use std::fmt;
 use std::io;
@@ -12,11 +12,11 @@ pub type Result<T> = std::result::Result<T, Error>;
 pub enum Error {
     /// The operating system refused an operation.
     Io {
-        /// The path, address or thing that it was about.
+        /// The path, address or object of the operation.
         subject: String,
         /// The operation, for example `open` or `read at byte 4096`.
         what: String,
-        /// The operating system's answer.
+        /// The error of the operating system.
         error: io::Error,
     },
     /// A measurement computed, read or received wrong values.
@@ -26,25 +26,25 @@ pub enum Error {
         /// The actual and the expected result.
         reason: String,
     },
-    /// There is less memory or disk space than the measurement needs.
+    /// The measurement needs more memory or disk space than is free.
     NoRoom {
-        /// The purpose of the room, and its place.
+        /// What needs the space, and where.
         subject: String,
-        /// The room needed, in bytes.
+        /// The space needed, in bytes.
         asked_bytes: u64,
-        /// The room left, in bytes.
+        /// The space left, in bytes.
         left_bytes: u64,
     },
-    /// The other side of a network measurement refused, ended it, or does not speak the protocol.
+    /// The other side of a network measurement refused it, ended it, or does not speak the protocol.
     Peer {
         /// Its address.
         address: String,
-        /// Its misbehaviour, or its message.
+        /// The violation, or the other side's message.
         reason: String,
     },
     /// A size, count or name that is not supported.
     BadRequest(String),
-    /// A device that runs kernels failed.
+    /// A GPU device failed.
     Device(quarrier_gpu::Error),
     /// A thread of the measurement panicked.
     Panicked(String),

@@ -7,19 +7,20 @@ use crate::compare::{ALPHA, Change, Comparison};
 pub struct Gate<'r> {
     /// Readings that are slower by more than is allowed, and not by chance.
     pub slower: Vec<Change<'r>>,
-    /// Readings that may be slower by more, or not: their runs are too few, or scatter too far.
+    /// The number of readings that may or may not be slower by more: their runs are too few or too
+    /// scattered.
     pub undecided: usize,
-    /// Readings that the gate looked at.
+    /// The number of readings compared.
     pub compared: usize,
-    /// Readings that fail no gate, because they were disturbed while they were taken.
+    /// The number of readings exempt from the gate because they were disturbed.
     pub disturbed: usize,
 }
 
-/// Judges a comparison: a reading fails the gate if it gives less than `100 - percent` hundredths of what it
-/// gave before, and if the difference is not chance.
+/// Applies the gate to a comparison: a reading fails if its speed is below `100 - percent` percent of the
+/// earlier one, and if the difference is not chance.
 ///
-/// Chance alone fails a gate in less than one comparison of a hundred, however many readings it has: the
-/// more there are, the less probable each difference must be.
+/// Chance alone fails fewer than one comparison in a hundred, whatever the number of readings: the more
+/// there are, the less probable each difference must be.
 pub fn gate<'r>(comparison: &Comparison<'r>, percent: f64) -> Gate<'r> {
     let least = 1.0 - percent / 100.0;
     let is_disturbed = |change: &Change<'_>| {

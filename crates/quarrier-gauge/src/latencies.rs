@@ -7,18 +7,18 @@ use hdrhistogram::Histogram;
 use crate::error::{Error, Result};
 use crate::reading::Percentiles;
 
-/// Longer times count as this.
+/// Longer times are recorded as this.
 const LONGEST: Duration = Duration::from_secs(100);
-/// The ratio of the ends of neighbouring buckets of a plot.
+/// The ratio between the ends of neighbouring buckets in a plot.
 const BUCKET_GROWTH: f64 = 1.1;
 const FIRST_BUCKET_NS: u64 = 100;
 
-/// Times of requests, each with a precision of a thousandth.
+/// Request times, each with a precision of a thousandth.
 #[derive(Debug, Clone)]
 pub(crate) struct Latencies(Histogram<u32>);
 
 impl Latencies {
-    /// Makes an empty distribution. It takes about 100 KB.
+    /// Creates an empty distribution, which takes about 100 KB.
     pub(crate) fn new() -> Result<Latencies> {
         Histogram::new_with_bounds(1, LONGEST.as_nanos() as u64, 3)
             .map(Latencies)
@@ -37,7 +37,7 @@ impl Latencies {
         self.0.saturating_record(time.as_nanos() as u64);
     }
 
-    /// Adds all of the other's times.
+    /// Adds all times of the other distribution.
     pub(crate) fn add(&mut self, other: &Latencies) {
         // Both have the same bounds.
         let _ = self.0.add(&other.0);

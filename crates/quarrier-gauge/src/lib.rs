@@ -1,4 +1,4 @@
-//! The machine's ceilings: what CPU, memory, disk, network and GPUs can do.
+//! The machine's ceilings: the maximum rates of CPU, memory, disk, network and GPUs.
 //!
 //! ```text
 //!  Wanted ─→ measure ─→ cpu · memory · disk · network · gpu ─→ Reading, Reading, … ─→ Report
@@ -7,11 +7,11 @@
 //!             trial: warm-up, runs on pinned threads, some dropped, until the median is known
 //! ```
 //!
-//! All of it is done in two visits, so that a reading's runs lie well apart in time; readings that
-//! other users slowed are visited once more.
+//! Everything is measured in two visits, so that the runs of a reading are well apart in time; readings
+//! that other users slowed are visited once more.
 //!
-//! A [`Reading`] is the median of runs that checked their result, with spread, and with the
-//! conditions under which it was taken: it says itself when it was disturbed.
+//! A [`Reading`] is the median of runs that checked their result, with the spread and the conditions of
+//! the measurement. A disturbed reading is marked as such.
 //!
 //! ```no_run
 //! use std::sync::atomic::AtomicBool;
@@ -80,17 +80,17 @@ pub use wanted::{Network, Wanted};
 use conditions::{Conditions, Limits, Snapshot};
 use trial::Session;
 
-/// How often each subject is visited, where a reading has more than one run.
+/// The number of visits to each subject, if its readings have more than one run.
 const VISITS: u32 = 2;
-/// One more visit, to what others slowed, takes this part of the time that these took at most.
+/// An additional visit to disturbed readings takes at most this part of the time that they took.
 const AGAIN_PART: u32 = 4;
-/// A quick measurement begins with nothing more after this time.
+/// A quick measurement starts nothing more after this time.
 const QUICK_MOST: Duration = Duration::from_secs(26);
 
-/// Measures the wanted areas one after another, and then all of them again.
+/// Measures the requested areas in order, and then all of them again.
 ///
 /// # Errors
-/// A result was wrong, the system refused something indispensable, or `stop` was set.
+/// If a result is wrong, the system refuses something indispensable, or `stop` is set.
 pub fn measure(wanted: &Wanted, progress: &mut dyn Progress, stop: &AtomicBool) -> Result<Report> {
     let before = Snapshot::take();
     let when = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
@@ -145,7 +145,7 @@ pub fn measure(wanted: &Wanted, progress: &mut dyn Progress, stop: &AtomicBool) 
     })
 }
 
-/// Marks readings whose threads want more CPU time than a quota allows: they show the moments in which the
+/// Marks readings whose threads need more CPU time than a quota allows: they show the moments in which the
 /// threads had it.
 fn mark_limited(readings: &mut [Reading], limits: &Limits) {
     let (Some(cpus), Some(words)) = (limits.quota_cpus, limits.quota_in_words()) else { return };
@@ -160,7 +160,7 @@ fn mark_limited(readings: &mut [Reading], limits: &Limits) {
 }
 
 /// Visits arithmetic and memory once more if other users slowed them, and starts nothing after `until`.
-/// Runs on disk and network do not show by themselves whether others slowed them.
+/// Disk and network runs do not show whether other users slowed them.
 fn visit_again(wanted: &Wanted, session: &mut Session<'_>, until: Instant) -> Result<()> {
     session.visit_again(until);
     for &area in &wanted.areas {

@@ -9,10 +9,10 @@ use crate::trial::Session;
 use crate::{disk, network};
 
 /// Measures `measurement` of `area` with `parameters`, named as in a [`crate::Reading`]; missing
-/// ones have the first value of a full report.
+/// parameters take the first value of a full report.
 ///
 /// # Errors
-/// The measurement or a parameter's value is unknown, or the measurement fails.
+/// If the measurement or a parameter's value is unknown, or the measurement fails.
 pub fn measure_one(
     session: &mut Session<'_>,
     area: Area,

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// `stop` is seen after this time at the latest.
+/// Maximum delay until `stop` takes effect.
 const LOOK: Duration = Duration::from_millis(50);
 
 /// Requests of one thread during one run: in a closed loop, or at a given rate.
@@ -16,16 +16,16 @@ pub(crate) struct Schedule<'a> {
 
 /// The next step of a thread.
 pub(crate) enum Turn {
-    /// Make a request; its time runs from then.
+    /// Make a request, whose time runs from this instant.
     Go(Instant),
-    /// Wait until then, and ask again.
+    /// Wait until this instant, and ask again.
     Wait(Instant),
     /// Make no more requests.
     Over,
 }
 
 impl<'a> Schedule<'a> {
-    /// Makes a schedule that runs from now for `time`, or until `stop` is set. `offered_per_second`
+    /// Creates a schedule that runs from now for `time`, or until `stop` is set. `offered_per_second`
     /// is the rate of this thread alone.
     pub(crate) fn new(
         time: Duration,
@@ -37,8 +37,8 @@ impl<'a> Schedule<'a> {
         Schedule { until: now + time, stop, due }
     }
 
-    /// Returns what to do at `now`. Requests that fell due and could not be made are made later,
-    /// and their time runs from when they fell due.
+    /// Returns the next step at `now`. Requests that fell due and could not be made are made later, and
+    /// their time runs from when they fell due.
     pub(crate) fn turn(&mut self, now: Instant) -> Turn {
         if self.stop.load(Ordering::Relaxed) {
             return Turn::Over;

@@ -1,40 +1,39 @@
-//! The measurements that the caller wants.
+//! The measurements that the caller requests.
 
 use std::path::PathBuf;
 
 use crate::reading::Area;
 use crate::trial::{Effort, Team};
 
-/// The areas to measure, and how.
+/// A request: the areas to measure, and how.
 #[derive(Debug, Clone)]
 pub struct Wanted {
     /// The parts of the machine.
     pub areas: Vec<Area>,
     /// How long and how often to measure.
     pub effort: Effort,
-    /// Only the measurements for the profile: all areas in under 30 s.
+    /// Whether to make only the measurements for the profile: all areas in under 30 s.
     pub quick: bool,
     /// A folder on the disk to measure.
     pub path: PathBuf,
-    /// The path of the network's measurements.
+    /// The path of the network measurements.
     pub network: Network,
-    /// Numbers of threads to measure with, one after the other.
+    /// The numbers of threads to measure with, in order.
     pub threads: Vec<usize>,
 }
 
 /// A path through the network.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Network {
-    /// The address of another gauge, `host:port` or `host`; if it is missing, the loopback of this
-    /// machine is measured.
+    /// The address of another gauge, `host:port` or `host`; `None` to measure the loopback of this
+    /// machine.
     pub peer: Option<String>,
-    /// The congestion control of TCP, by its name in the kernel; if it is missing, the system's
-    /// default.
+    /// The congestion control of TCP, by its name in the kernel; `None` for the system's default.
     pub congestion: Option<String>,
 }
 
 impl Wanted {
-    /// Everything for a report, with at least `runs` runs; files are made in `path`.
+    /// Requests everything for a report, with at least `runs` runs; files are created in `path`.
     pub fn full(path: impl Into<PathBuf>, runs: u32) -> Wanted {
         Wanted {
             areas: Area::ALL.to_vec(),
@@ -46,7 +45,7 @@ impl Wanted {
         }
     }
 
-    /// The measurements for the profile.
+    /// Requests the measurements for the profile.
     pub fn quick(path: impl Into<PathBuf>) -> Wanted {
         let full = Wanted::full(path, 3);
         Wanted { effort: Effort::quick(), quick: true, threads: powers(cpus()), ..full }

@@ -1,21 +1,22 @@
-//! The control groups of this process, in either version: its limits, and how often they held it back.
+//! The control groups of this process, in either version: their limits, and how often they throttled
+//! it.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The folders of the groups that a controller has this process in, the innermost first.
+/// The folders of this process's group and its parents for each controller, the innermost first.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Groups {
     cpu: Vec<PathBuf>,
     memory: Vec<PathBuf>,
 }
 
-/// How often and for how long groups held their processes back since they exist.
+/// How often and for how long the groups throttled their processes since they were created.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(super) struct Throttled {
-    /// Periods at whose end the quota was used up.
+    /// Periods whose quota was used up.
     pub(super) periods: u64,
-    /// Seconds without a CPU, of all CPUs together.
+    /// Seconds that CPUs waited, added up.
     pub(super) seconds: f64,
 }
 
@@ -25,25 +26,25 @@ impl Groups {
         Groups::of(&groups, Path::new("/sys/fs/cgroup"))
     }
 
-    /// Those that `groups`, a `/proc/self/cgroup`, names below `root`.
+    /// The groups that `groups`, the contents of `/proc/self/cgroup`, names below `root`.
     pub(super) fn of(groups: &str, root: &Path) -> Groups {
         Groups { cpu: folders(groups, root, "cpu"), memory: folders(groups, root, "memory") }
     }
 
-    /// The least quota of these groups, in CPUs.
+    /// The smallest quota of these groups, in CPUs.
     pub(super) fn quota_cpus(&self) -> Option<f64> {
         self.cpu.iter().filter_map(|folder| quota(folder)).min_by(f64::total_cmp)
     }
 
-    /// The least memory limit of these groups, in bytes. Beyond `memory.high` the kernel slows a process down
-    /// until it has freed enough, so that this is a limit, too.
+    /// The smallest memory limit of these groups, in bytes. `memory.high` counts as a limit too: above it
+    /// the kernel slows a process down until it has freed enough memory.
     pub(super) fn memory_bytes(&self) -> Option<u64> {
         let names = ["memory.max", "memory.high", "memory.limit_in_bytes"];
         let limits = self.memory.iter().flat_map(|folder| names.map(|name| number(folder, name)));
         limits.flatten().map(|bytes| bytes as u64).min()
     }
 
-    /// The sum over these groups: any of them may hold the process back.
+    /// The sum over these groups, since any of them may throttle the process.
     pub(super) fn throttled(&self) -> Throttled {
         let texts = self.cpu.iter().filter_map(|f| fs::read_to_string(f.join("cpu.stat")).ok());
         texts.map(|text| throttled(&text)).fold(Throttled::default(), |sum, one| Throttled {
@@ -53,8 +54,8 @@ impl Groups {
     }
 }
 
-/// The folder of a group and of those above it. `name` is the controller of version 1; version 2 has all
-/// controllers in one place.
+/// The folders of a group and its parents. `name` is the controller of version 1; version 2 has all
+/// controllers in one hierarchy.
 fn folders(groups: &str, root: &Path, name: &str) -> Vec<PathBuf> {
     let folders = groups.lines().filter_map(|line| {
         // hierarchy:controllers:path
@@ -81,7 +82,7 @@ fn quota(folder: &Path) -> Option<f64> {
     let (quota, period) = match fs::read_to_string(folder.join("cpu.max")) {
         Ok(text) => {
             let (quota, period) = text.trim().split_once(' ')?;
-            // "max" is no number, and no limit.
+            // "max" is not a number, and means no limit.
             (quota.parse().ok()?, period.parse().ok()?)
         }
         Err(_) => (number(folder, "cpu.cfs_quota_us")?, number(folder, "cpu.cfs_period_us")?),

@@ -1,4 +1,4 @@
-//! The use of the CPUs: the kernel's counters, before and after.
+//! CPU usage, from the kernel's counters before and after.
 
 use std::fs;
 use std::time::Instant;
@@ -10,11 +10,11 @@ use super::{During, allowed_cpus};
 /// The counters of the CPUs that this process may use.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Counters {
-    /// How many CPUs there are.
+    /// The number of CPUs.
     cpus: usize,
-    /// Ticks that they were busy, the stolen ones left out.
+    /// Busy ticks, without stolen ones.
     busy: f64,
-    /// Ticks that the host took.
+    /// Stolen ticks.
     stolen: f64,
 }
 
@@ -45,18 +45,18 @@ impl Snapshot {
         }
     }
 
-    /// Threads that wanted a CPU, on average over the minute before.
+    /// The load average over the minute before: threads that wanted a CPU.
     pub fn load(&self) -> f64 {
         self.load
     }
 
-    /// Seconds since.
+    /// Seconds since the snapshot.
     pub fn seconds(&self) -> f64 {
         self.at.elapsed().as_secs_f64()
     }
 
-    /// The use since then. The kernel counts in hundredths of a second, so it says little about less
-    /// than some tenths: up to two ticks per CPU count as nothing.
+    /// The usage since the snapshot. The kernel counts in hundredths of a second, which is imprecise
+    /// below a few tenths: up to two ticks per CPU count as nothing.
     pub fn since(&self) -> During {
         let now = Snapshot::take();
         let mut during = During { load: self.load, cpu_share: 1.0, ..During::default() };
@@ -80,9 +80,9 @@ impl Snapshot {
     }
 }
 
-/// The lines of `/proc/stat` of the `allowed` CPUs, in order: user, nice, system, idle, waiting, two kinds
-/// of interrupts, stolen; guests are in user already. Other CPUs are not looked at: on a host of many,
-/// somebody always uses one. Without such lines, the first one counts, which is of all CPUs.
+/// Sums the lines of `/proc/stat` of the `allowed` CPUs. Fields: user, nice, system, idle, waiting, two
+/// kinds of interrupts, stolen; user includes guests. Other CPUs are ignored, since a large host always
+/// has a busy one. Without such lines, the first line counts, which sums all CPUs.
 fn counters(stat: &str, allowed: &[usize]) -> Option<Counters> {
     let of_line = |line: &str| -> Option<(Option<usize>, f64, f64)> {
         let mut words = line.strip_prefix("cpu")?.split(' ').filter(|word| !word.is_empty());

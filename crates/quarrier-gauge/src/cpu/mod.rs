@@ -17,19 +17,19 @@ use crate::trial::{Done, Needs, Session, Team};
 /// Steps of the clock's chain in a trial: 25 million additions, some 7 ms.
 const CLOCK_STEPS: u64 = 400_000;
 
-/// The same, about half a millisecond, for callers that ask only for the clock.
+/// Steps of a short trial, about half a millisecond, for callers that need only the clock.
 const CLOCK_STEPS_SHORT: u64 = 30_000;
 
 /// Order of the matrices to multiply: three of them, of 64-bit numbers, take 24 MiB.
 const ORDER: usize = 1024;
 
-/// The same for a quick run.
+/// The order of the matrices in a quick run.
 const ORDER_QUICK: usize = 512;
 
 /// Measures the area.
 ///
 /// # Errors
-/// A result was wrong, or the caller stopped it.
+/// If a result is wrong, or the caller stops the run.
 pub(crate) fn measure(wanted: &Wanted, session: &mut Session<'_>) -> Result<()> {
     measure_clock(session)?;
     let least = if wanted.quick { Isa::best() } else { Isa::Portable };
@@ -52,7 +52,7 @@ pub(crate) fn measure(wanted: &Wanted, session: &mut Session<'_>) -> Result<()> 
 /// Measures the clock of the first CPU by a chain of dependent additions, one per cycle.
 ///
 /// # Errors
-/// This architecture has no such chain, or the caller stopped it.
+/// If this architecture has no such chain, or the caller stops the run.
 pub fn measure_clock(session: &mut Session<'_>) -> Result<()> {
     let parameters = Parameters::new().with("threads", 1);
     let subject = Subject::new(Area::Cpu, "dependent add", parameters, Unit::OpPerSecond);
@@ -70,7 +70,7 @@ pub fn measure_clock(session: &mut Session<'_>) -> Result<()> {
 /// Returns the cycles per second of the team's first CPU.
 ///
 /// # Errors
-/// The chain's sum was wrong, or a thread could not be started.
+/// If the chain's sum is wrong, or a thread cannot be started.
 pub fn clock_hertz(team: &Team) -> Result<f64> {
     team.prepare(1, |_| clock::fastest(9, CLOCK_STEPS_SHORT))?
         .first()

@@ -8,11 +8,11 @@ use crate::processor::{Isa, Lane, flop_per_cycle};
 use crate::reading::{Area, Parameters, Subject, Unit};
 use crate::trial::{Done, Needs, Series, Session};
 
-/// Measures one kind of arithmetic and stores the reading. If the processor's design is known, it
-/// also stores the theoretical peak at the clock that it measured between the runs.
+/// Measures one kind of arithmetic and stores the reading. If the processor's design is known, it also
+/// stores the theoretical peak at the clock measured between the runs.
 ///
 /// # Errors
-/// A lane counted wrong, or the caller stopped it.
+/// If a lane counts wrong, or the caller stops the run.
 pub fn measure(session: &mut Session<'_>, isa: Isa, lane: Lane, threads: usize) -> Result<()> {
     if !isa.is_available() {
         let name = isa.name();
@@ -33,7 +33,7 @@ pub fn measure(session: &mut Session<'_>, isa: Isa, lane: Lane, threads: usize) 
     Ok(())
 }
 
-/// The name of the reading.
+/// The subject of the reading.
 fn subject(isa: Isa, lane: Lane, threads: usize) -> Subject {
     let (name, unit) = if lane.is_float() {
         ("multiply-add", Unit::FlopPerSecond)
@@ -71,7 +71,7 @@ fn run_loops(isa: Isa, lane: Lane, loops: u32) -> Result<Done> {
     Ok(Done { units: per_lane * lanes as f64 * steps, check: u64::from(loops) })
 }
 
-/// Returns how many calls of the loop take about `time`.
+/// Returns the number of calls of the loop that take about `time`.
 fn loops_in(isa: Isa, lane: Lane, time: Duration) -> Result<u32> {
     run_loops(isa, lane, 4)?;
     let start = Instant::now();

@@ -1,5 +1,5 @@
-//! The product of two matrices, computed by a library: the rate of multiply-adds that a program
-//! well written for the caches reaches. Each thread multiplies matrices of its own.
+//! The product of two matrices, computed by a library: the rate of multiply-adds in a cache-aware
+//! program. Each thread multiplies its own matrices.
 
 use gemm_common::Parallelism;
 
@@ -104,10 +104,9 @@ fn multiply<T: Element>(order: usize, left: &[T], right: &[T], product: &mut [T]
     let cells = order * order;
     assert!(left.len() == cells && right.len() == cells && product.len() == cells);
     let column = order as isize;
-    // The library is faster by columns, and a matrix by rows is its transpose by columns: (l r)' =
-    // r' l'. SAFETY: the assertion shows that each slice holds `order` columns of `order` numbers,
-    // which the strides `order` and 1 address. `product` is borrowed mutably, so that nobody else
-    // accesses it.
+    // The library is faster by columns, and a matrix by rows is its transpose by columns: (l r)' = r'
+    // l'. SAFETY: the assertion shows that each slice holds `order` columns of `order` numbers, which
+    // the strides `order` and 1 address. `product` is borrowed mutably, so nobody else accesses it.
     unsafe {
         T::gemm(
             (order, order, order),
@@ -135,7 +134,7 @@ impl<T: Element> Matrices<T> {
         Done { units: 2.0 * (self.order as f64).powi(3), check: 0 }
     }
 
-    /// Freivalds' check: a row of the product that is wrong makes the two results differ.
+    /// Freivalds' check: a wrong row of the product makes the two results differ.
     fn check(&self) -> Result<()> {
         let found = applied(&self.product, &self.probe);
         let tolerance = T::EPSILON * self.order as f64;
@@ -160,7 +159,7 @@ fn applied<T: Element>(matrix: &[T], vector: &[f64]) -> Vec<f64> {
 /// Measures the product of matrices of order `order`.
 ///
 /// # Errors
-/// A product is wrong, or the caller stopped it.
+/// If a product is wrong, or the caller stops the run.
 pub fn measure(session: &mut Session<'_>, lane: Lane, order: usize, threads: usize) -> Result<()> {
     match lane {
         Lane::F32 => measure_as::<f32>(session, lane, order, threads),

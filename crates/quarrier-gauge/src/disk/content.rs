@@ -2,16 +2,16 @@
 //!
 //! ```text
 //!  sector (512 bytes) = stamp of (seed, sector, generation), 8 bytes
-//!                     + 504 bytes of the sheet, of a sector of it that is noted at each write
+//!                     + 504 bytes of the sheet, from a sector that each write records
 //! ```
 //!
-//! The sheet is 1 MiB of random bytes, so that no file system can compress them and no storage has
-//! seen them before. A stamp exposes a sector in the wrong place, or one left by an earlier write.
+//! The sheet is 1 MiB of random bytes, so no file system can compress it and no storage has seen it
+//! before. A stamp exposes a sector in the wrong place, or one left by an earlier write.
 //!
-//! A buffer keeps its part of the sheet wherever it is written to, and only its stamps are renewed.
-//! Filling it for each write costs more than the copy: the storage's side must then fetch every
-//! line that was written from this processor's cache. (Random writes of 4 KiB, 32 in flight, to a
-//! virtual disk: 0.85 of fio's rate with a copy for each write, 0.97 without; medians of 7.)
+//! A buffer keeps its part of the sheet wherever it is written, and only its stamps are renewed.
+//! Filling it for each write costs more than the copy: the storage would then have to fetch every
+//! written line from this processor's cache. (Random writes of 4 KiB, 32 in flight, to a virtual disk:
+//! 0.85 of fio's rate with a copy for each write, 0.97 without; medians of 7.)
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -60,7 +60,7 @@ pub(super) struct Content {
 }
 
 impl Content {
-    /// Makes contents for a file of `bytes`; each seed gives others.
+    /// Creates contents for a file of `bytes`; they depend on the seed.
     pub(super) fn new(bytes: u64, seed: u64) -> Content {
         let mut random = SplitMix(seed);
         let sheet = (0..SHEET_BYTES / 8).flat_map(|_| random.next().to_le_bytes()).collect();
@@ -151,9 +151,8 @@ impl Content {
         self.first_wrong_byte(offset, bytes)
     }
 
-    /// As [`Content::first_wrong`], but compares only one stamp per page of large blocks, and the
-    /// last sector's. A thread can do that while it reads from the page cache without becoming much
-    /// slower.
+    /// Like [`Content::first_wrong`], but compares only one stamp per page of large blocks, and that of
+    /// the last sector. A thread can do that while it reads from the page cache with little slowdown.
     pub(super) fn first_wrong_hastily(&self, offset: u64, bytes: &[u8]) -> Option<u64> {
         if bytes.len() < HASTY_BYTES || !offset.is_multiple_of(SECTOR_BYTES as u64) {
             return self.first_wrong(offset, bytes);

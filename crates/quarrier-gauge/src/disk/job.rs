@@ -6,15 +6,15 @@ use crate::reading::{Area, Parameters, Subject, Unit};
 use super::content::SECTOR_BYTES;
 use super::room::TrialFile;
 
-/// The most memory for the buffers of one measurement.
+/// Maximum memory for the buffers of one measurement, in bytes.
 const BUFFERS_BYTES_MAX: u64 = 1 << 30;
-/// The most requests that one thread keeps in flight.
+/// Maximum number of requests that one thread keeps in flight.
 const DEPTH_MAX: usize = 1024;
 
 /// The order of the blocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Order {
-    /// One after the other; each thread has a part of the file.
+    /// In order; each thread has a part of the file.
     Sequential,
     /// Each block once, in random order, and again; each thread has a part of the file.
     Random,
@@ -44,7 +44,7 @@ pub enum Action {
 /// The cache between the disk and the buffers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cache {
-    /// Nothing: `O_DIRECT`, through io_uring.
+    /// None: `O_DIRECT`, through io_uring.
     Direct,
     /// The page cache, emptied of this file before each run of reads.
     Cold,
@@ -57,9 +57,9 @@ pub enum Cache {
 pub struct Job {
     /// The order of the blocks.
     pub order: Order,
-    /// The operation.
+    /// The operation on each block.
     pub action: Action,
-    /// The cache in between.
+    /// The cache between the disk and the buffers.
     pub cache: Cache,
     /// The size of a block in bytes.
     pub block_bytes: usize,
@@ -74,8 +74,8 @@ pub struct Job {
 }
 
 impl Job {
-    /// Makes a job that reads blocks of `block_bytes` in a closed loop: one thread, one request at
-    /// a time, direct.
+    /// Creates a job that reads blocks of `block_bytes` in a closed loop: one thread, one request at a
+    /// time, direct.
     pub fn read(order: Order, block_bytes: usize) -> Job {
         Job {
             order,
@@ -88,12 +88,12 @@ impl Job {
         }
     }
 
-    /// Makes a job that writes, otherwise as [`Job::read`].
+    /// Creates a job that writes, otherwise like [`Job::read`].
     pub fn write(order: Order, block_bytes: usize) -> Job {
         Job { action: Action::Write, ..Job::read(order, block_bytes) }
     }
 
-    /// Refuses a job that cannot be measured.
+    /// Returns an error for a job that cannot be measured.
     pub(super) fn verify(&self, file: &TrialFile) -> Result<()> {
         let refuse = |text: String| Err(Error::BadRequest(text));
         if self.block_bytes == 0 || self.threads == 0 || self.depth == 0 {

@@ -1,4 +1,4 @@
-//! Asks the kernel for a file's file system, and for its share in the page cache.
+//! Queries the kernel for a file's file system, and for its share in the page cache.
 
 use std::fs::File;
 use std::io;
@@ -10,8 +10,8 @@ use rustix::mm::{MapFlags, ProtFlags};
 pub(super) fn resident_share(file: &File, bytes: u64) -> io::Result<f64> {
     let length = usize::try_from(bytes).map_err(io::Error::other)?;
     let mut pages = vec![0u8; length.div_ceil(rustix::param::page_size())];
-    // SAFETY: without MAP_FIXED, mmap places a new mapping where nothing is mapped. No Rust
-    // reference to its bytes is made, so that other processes may change the file.
+    // SAFETY: without MAP_FIXED, mmap places a new mapping where nothing is mapped. No Rust reference
+    // to its bytes is created, so other processes may change the file.
     let start = unsafe {
         rustix::mm::mmap(ptr::null_mut(), length, ProtFlags::READ, MapFlags::SHARED, file, 0)?
     };
@@ -19,8 +19,7 @@ pub(super) fn resident_share(file: &File, bytes: u64) -> io::Result<f64> {
     // byte for each of its pages.
     let answer = unsafe { libc::mincore(start, length, pages.as_mut_ptr()) };
     let error = io::Error::last_os_error();
-    // SAFETY: `start` and `length` are those of the mapping above, and nothing refers to it any
-    // more.
+    // SAFETY: `start` and `length` are those of the mapping above, and nothing refers to it any more.
     unsafe { rustix::mm::munmap(start, length)? };
     if answer != 0 {
         return Err(error);

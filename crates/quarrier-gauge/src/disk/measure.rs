@@ -13,27 +13,27 @@ use crate::latencies::Latencies;
 use crate::reading::{Subject, Unit};
 use crate::trial::{Needs, Series, Session, Trial};
 
-/// The most threads that replace io_uring, one per request in flight.
+/// Maximum number of threads that replace io_uring, one per request in flight.
 const STAND_INS_MAX: usize = 128;
 /// A file with a larger share in the page cache is not cold.
 const COLD_SHARE_MAX: f64 = 0.01;
 
-/// The means by which a job runs here, and notes for the reader.
+/// How a job runs on this system, with notes for the reader.
 struct Means {
     job: Job,
     ring: bool,
     notes: Vec<String>,
 }
 
-/// Measures `job` on `file` and returns the runs, with the time of each request. Requests in a
-/// closed loop wait for each other: a slow one delays later ones, and their times do not show it
-/// (coordinated omission). The times of offered requests count from when they fell due.
+/// Measures `job` on `file` and returns the runs, with the time of each request. Requests in a closed
+/// loop wait for each other: a slow one delays later ones, and their times do not show it (coordinated
+/// omission). The times of offered requests count from when they fell due.
 ///
-/// If the file system has no `O_DIRECT`, or the system refuses io_uring, other means are used and
+/// If the file system lacks `O_DIRECT`, or the system refuses io_uring, the job runs by other means and
 /// the notes say so.
 ///
 /// # Errors
-/// The job cannot be measured on this file, the system refuses, or a read returned other bytes than
+/// If the job cannot be measured on this file, the system refuses, or a read returns other bytes than
 /// were written.
 pub fn measure_job(session: &mut Session<'_>, file: &mut TrialFile, job: &Job) -> Result<Series> {
     job.verify(file)?;
@@ -89,7 +89,7 @@ fn subject(file: &TrialFile, job: &Job, ring: bool) -> Subject {
     subject
 }
 
-/// Threads that read from the page cache copy all the time and wait for nothing.
+/// Threads that read from the page cache copy all the time and never wait.
 fn needs(job: &Job) -> Needs {
     match (job.cache, job.action) {
         (Cache::Warm, Action::Read) => Needs::Cpu,
@@ -107,8 +107,8 @@ fn compared(workers: &mut [Worker], file: &TrialFile) -> Result<Latencies> {
     Ok(latencies)
 }
 
-/// Sets a trial's value. Its units are requests; for sequences they become bytes, and for offered
-/// requests the value is the median time of one.
+/// Sets a trial's value. Its units are requests; a sequential job converts them to bytes, and the value
+/// of an offered job is the median time of a request.
 fn valued(trial: Trial, unit: Unit, job: &Job, latencies: &Latencies) -> Trial {
     match unit {
         Unit::Seconds => Trial { seconds: latencies.median_seconds(), units: 1.0, ..trial },
@@ -117,7 +117,7 @@ fn valued(trial: Trial, unit: Unit, job: &Job, latencies: &Latencies) -> Trial {
     }
 }
 
-/// Returns how the job can be done here.
+/// Returns how the job can run on this system.
 fn means(file: &TrialFile, job: &Job) -> Result<Means> {
     let mut job = job.clone();
     let mut notes = Vec::new();
@@ -164,7 +164,7 @@ fn prepare_cache(session: &Session<'_>, file: &TrialFile, job: &Job) -> Result<O
         }
     }
     if job.cache == Cache::Direct {
-        // Pages of the file in the page cache would have to be dropped first.
+        // Otherwise the kernel would drop the file's pages during the run.
         file.forget()?;
     }
     file.set_direct(job.cache == Cache::Direct)?;

@@ -2,13 +2,13 @@
 //!
 //! ```text
 //!  folder ─→ TrialFile: random bytes, no name ─→ Job, Job, … ─→ Reading with percentiles
-//!                           ↑ compared with the written bytes: a part of every block that is read
+//!                           ↑ every read block is partly compared with the written bytes
 //! ```
 //!
 //! Each direct read has one stamp compared; one read in 16 MiB, and the last ones of a run, are
-//! compared whole. For reads from the page cache, every page's stamp is compared, and all of the
-//! last block after each run. To compare everything would measure the comparison and its effect on
-//! the processor's caches.
+//! compared whole. Reads from the page cache have every page's stamp compared, and all of the last
+//! block after each run. Comparing everything would measure the comparison and its effect on the
+//! processor's caches.
 
 mod content;
 mod job;
@@ -36,8 +36,8 @@ use crate::Wanted;
 use crate::error::Result;
 use crate::trial::Session;
 
-/// The trial file's size, for the profile and for a report. A smaller file would fit the caches of
-/// the disk, or of the host of a virtual machine.
+/// The trial file's size, for the profile and for a report. A smaller file would fit in the caches of
+/// the disk, or of a virtual machine's host.
 const QUICK_BYTES: u64 = 256 << 20;
 const FULL_BYTES: u64 = 1 << 30;
 /// Request times are measured at these shares of the closed loop's rate.

@@ -1,4 +1,4 @@
-//! A job by its name and parameters, as a reading has them.
+//! Finds a job by the name and parameters of a reading.
 
 use std::path::PathBuf;
 
@@ -26,11 +26,11 @@ pub(crate) fn measure_named(
     measure(session, &mut file, job.as_ref())
 }
 
-/// Measures `name` on an existing file, for callers that want another program to use the same
-/// blocks of the disk: a file's place can change its rate twofold.
+/// Measures `name` on an existing file, for callers that run another program on the same blocks of the
+/// disk: the place of a file can change its rate twofold.
 ///
 /// # Errors
-/// The measurement or a parameter's value is unknown; the rest as for [`measure_job`].
+/// If the measurement or a parameter's value is unknown, and those of [`measure_job`].
 pub fn measure_on(
     session: &mut Session<'_>,
     file: &mut TrialFile,
@@ -53,7 +53,7 @@ fn measure(session: &mut Session<'_>, file: &mut TrialFile, job: Option<&Job>) -
     Ok(())
 }
 
-/// Returns `None` for the latency of a sync.
+/// Returns `None` if `name` is the latency of a sync.
 fn job_of(name: &str, parameters: &Parameters) -> Result<Option<Job>> {
     if name == "sync" {
         return Ok(None);

@@ -4,8 +4,8 @@ use crate::statistics::SplitMix;
 
 use super::job::Order;
 
-/// The offsets of a thread's blocks: one after the other, or each once in random order. After the
-/// last block it starts over, unless [`Places::once`] forbids it.
+/// The offsets of a thread's blocks: in order, or each once in random order. After the last block it
+/// starts over, unless [`Places::once`] forbids it.
 pub(super) struct Places {
     order: Order,
     block_bytes: u64,
@@ -17,8 +17,8 @@ pub(super) struct Places {
 }
 
 impl Places {
-    /// Makes the offsets of thread `thread` of `threads` in a file of `bytes`: each thread has a
-    /// part of its own. If a part has no block, the file is too small.
+    /// Creates the offsets of thread `thread` of `threads` in a file of `bytes`: each thread has its
+    /// own part. If a part has no block, the file is too small.
     pub(super) fn of(
         order: Order,
         block_bytes: usize,

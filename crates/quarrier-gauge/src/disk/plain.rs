@@ -1,4 +1,4 @@
-//! Requests one after the other, by `pread` and `pwrite`.
+//! Sequential requests with `pread` and `pwrite`.
 
 use std::os::unix::fs::FileExt;
 use std::time::Instant;
@@ -12,9 +12,9 @@ use super::worker::Outcome;
 use crate::error::Result;
 use crate::schedule::{Schedule, Turn};
 
-/// Smaller requests from the page cache are too short to be timed one by one.
+/// Smaller requests from the page cache are too short to be timed individually.
 const TIMED_BYTES_MIN: usize = 4096;
-/// The number of them between two readings of the clock.
+/// Number of such requests between two readings of the clock.
 const UNTIMED: usize = 64;
 
 /// One thread's requests.
@@ -24,8 +24,8 @@ pub(super) struct PlainWorker {
     action: Action,
     cache: Cache,
     places: Places,
-    /// The offset to which the buffer's bytes belong: the first for which they were made, or the
-    /// last that was read.
+    /// The offset that the buffer's bytes belong to: the first for which they were generated, or the
+    /// last one read.
     held: Option<u64>,
 }
 
@@ -37,8 +37,7 @@ impl PlainWorker {
         PlainWorker { buffer, block_bytes, action, cache, places, held: None }
     }
 
-    /// Makes requests by `schedule`. What it wrote through the page cache is on disk when this
-    /// returns.
+    /// Makes requests by `schedule`. Data written through the page cache is on disk when this returns.
     pub(super) fn run(
         &mut self,
         file: &TrialFile,

@@ -1,8 +1,8 @@
-//! Requests through io_uring: many in flight, past the page cache.
+//! Requests through io_uring: many in flight, bypassing the page cache.
 //!
-//! While the disk works on the next requests, the thread prepares the contents of later writes, in
-//! a few more buffers than there are requests. Of each read it compares hardly more than one stamp:
-//! see [`RingWorker::take_in`].
+//! While the disk processes the next requests, the thread prepares the contents of later writes, in a
+//! few more buffers than there are requests. It compares little more than one stamp of each read: see
+//! [`RingWorker::take_in`].
 
 use std::collections::VecDeque;
 use std::io;
@@ -20,7 +20,7 @@ use super::worker::{Outcome, Recent};
 use crate::error::Result;
 use crate::schedule::{Schedule, Turn};
 
-/// One block in this many bytes read is compared whole, and so is each of the last ones of a run.
+/// One block in this many bytes read is compared whole, and so are the last blocks of a run.
 const WHOLE_EVERY_BYTES: usize = 16 << 20;
 /// Buffers for writing beyond those in flight.
 const SPARE_BUFFERS: usize = 8;
@@ -36,10 +36,10 @@ pub(super) struct RingWorker {
     idle: Vec<usize>,
     /// Buffers that have an offset and, for writes, their bytes.
     ready: VecDeque<usize>,
-    /// Buffers whose request has ended and that were not compared yet.
+    /// Buffers whose request has ended, but whose bytes have not been compared yet.
     landed: Vec<usize>,
     in_flight: usize,
-    /// Blocks compared so far.
+    /// The number of blocks compared so far.
     taken_in: usize,
 }
 
@@ -47,17 +47,17 @@ pub(super) struct RingWorker {
 struct Slot {
     buffer: AlignedBuffer,
     offset: u64,
-    /// The offset to which its bytes belong: for writes the first for which they were made; for
+    /// The offset that its bytes belong to: for writes the first for which they were generated; for
     /// reads that of the request, until the block was compared whole.
     held: Option<u64>,
     since: Instant,
 }
 
-/// Makes a ring for `depth` requests, or returns why the system refuses one.
+/// Creates a ring for `depth` requests, or returns why the system refuses one.
 pub(super) fn ring_of(depth: usize) -> io::Result<IoUring> {
     let entries = depth.next_power_of_two() as u32;
-    // The thread looks for completions anyway, so that they need not interrupt it. Older kernels do
-    // not know the flag.
+    // The thread polls for completions anyway, so they need not interrupt it. Older kernels reject the
+    // flag.
     let ring = IoUring::builder()
         .setup_coop_taskrun()
         .build(entries)
@@ -101,8 +101,8 @@ impl RingWorker {
         self.settle(file, generation).map(|_| ())
     }
 
-    /// Makes requests by `schedule`, and waits for all of them. [`RingWorker::compare_last`]
-    /// compares the last ones.
+    /// Makes requests by `schedule`, and waits for all of them. [`RingWorker::compare_last`] compares
+    /// the last ones.
     pub(super) fn run(
         &mut self,
         file: &TrialFile,
@@ -126,12 +126,12 @@ impl RingWorker {
         Ok(())
     }
 
-    /// Makes the buffers of ended requests idle. In each it compares one stamp, in the next sector
-    /// each time.
+    /// Makes the buffers of ended requests idle. Compares one stamp in each, every time in the next
+    /// sector.
     ///
-    /// Comparing all would slow the disk down: its next bytes must first evict from the cache what
-    /// the processor has read. Sequential reads of 1 MiB on a virtual disk ran at 2.0 to 2.4 GB/s
-    /// without a comparison, at 1.8 to 1.9 with one per page, and at 1.0 to 2.4, varying from
+    /// Comparing all bytes would slow the disk down: its next transfer must first evict from the cache
+    /// the bytes that the processor has read. Sequential reads of 1 MiB on a virtual disk ran at 2.0 to
+    /// 2.4 GB/s without a comparison, at 1.8 to 1.9 with one per page, and at 1.0 to 2.4, varying from
     /// moment to moment, with all bytes compared (fio, which compares nothing, ran at 2.1 to 2.4 at
     /// that time).
     fn take_in(&mut self, file: &TrialFile) -> Result<()> {
@@ -190,7 +190,7 @@ impl RingWorker {
                 }
                 continue;
             }
-            // Completions that came during submission need no system call.
+            // Completions that arrived during submission need no system call.
             if self.ring.completion().is_empty() {
                 self.enter(1, due).map_err(|error| file.failed("wait for requests", error))?;
             }
@@ -198,10 +198,10 @@ impl RingWorker {
         }
     }
 
-    /// Submits the requests that are ready and due, one by one, so that the disk has begun with the
-    /// first when the last is submitted. Random reads of 4 KiB, 32 in flight, alternating with fio,
-    /// which does the same, reached 1.00 and, in another series, 0.97 of its rate (medians of 9),
-    /// but 0.94 (median of 16) with one call for all ready requests.
+    /// Submits the requests that are ready and due, one system call each, so that the disk has begun
+    /// the first when the last is submitted. Random reads of 4 KiB, 32 in flight, alternating with fio,
+    /// which does the same, reached 1.00 and, in another series, 0.97 of its rate (medians of 9), but
+    /// 0.94 (median of 16) with one call for all ready requests.
     fn launch(
         &mut self,
         file: &TrialFile,
@@ -229,10 +229,10 @@ impl RingWorker {
                     opcode::Write::new(fd, slot.buffer.as_ptr(), bytes).offset(slot.offset).build()
                 }
             };
-            // SAFETY: `buffer` is `bytes` long. It stays in its slot, and nothing reads or writes
-            // it until its completion was seen: `wait_for_all` sees every one before `run` returns
-            // and when `self` is dropped, and leaks the buffers if it cannot. The kernel itself
-            // keeps `fd` open for the request.
+            // SAFETY: `buffer` is `bytes` long. It stays in its slot, and nothing reads or writes it
+            // until its completion was seen: `wait_for_all` sees every completion before `run` returns
+            // and when `self` is dropped, and leaks the buffers if it cannot. The kernel itself keeps
+            // `fd` open for the request.
             let pushed = unsafe { self.ring.submission().push(&entry.user_data(index as u64)) };
             if pushed.is_err() {
                 self.ready.push_front(index);
@@ -312,7 +312,8 @@ impl RingWorker {
         Ok(made_ready)
     }
 
-    /// Waits until the kernel is done with all buffers. If it cannot ask the kernel, it leaks them.
+    /// Waits until the kernel no longer uses any buffer. If it cannot ask the kernel, it leaks the
+    /// buffers.
     fn wait_for_all(&mut self) {
         while self.in_flight > 0 {
             if self.enter(1, None).is_err() {

@@ -1,8 +1,7 @@
-//! The trial file. It lies in a folder of the caller's, where nobody ever sees it.
+//! The trial file: it lies in the caller's folder, where nobody ever sees it.
 //!
-//! It has no name from the start (`O_TMPFILE`) or loses it at once, so that its room is given back
-//! however the process ends. It is only ever made in a folder, so that nothing is written to a
-//! device.
+//! The file is created without a name (`O_TMPFILE`) or loses it at once, so its space is freed however
+//! the process ends. It is only created in folders, so nothing is ever written to a device.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -19,33 +18,31 @@ use super::content::{Content, SECTOR_BYTES};
 use super::kernel::{file_system, resident_share};
 use crate::error::{Error, Result};
 
-/// Room left free on the disk.
+/// Space left free on the disk, in bytes.
 const SPARE_BYTES: u64 = 64 << 20;
-/// Bytes per write while the file is made.
+/// Bytes per write while the file is created.
 const CHUNK_BYTES: usize = 4 << 20;
 /// The smallest blocks that devices support.
 const DIRECT_BLOCKS: [usize; 4] = [512, 1024, 4096, 65_536];
 
-/// A file of random bytes without a name. It disappears when this is dropped and when the process
-/// ends, in whatever way.
+/// A file of random bytes without a name. It disappears when this is dropped and when the process ends,
+/// in any way.
 pub struct TrialFile {
     file: File,
     folder: String,
     bytes: u64,
     content: Content,
-    /// The smallest block that can be read with `O_DIRECT`; `None` if the file system does not support
-    /// it.
+    /// The smallest block that `O_DIRECT` can read; `None` if the file system does not support it.
     direct_bytes: Option<usize>,
     generation: u8,
 }
 
 impl TrialFile {
-    /// Makes a file of `bytes`, a multiple of 4096, in `folder`, and fills it with random bytes,
+    /// Creates a file of `bytes`, a multiple of 4096, in `folder`, and fills it with random bytes,
     /// which are on disk when this returns. It takes as long as the disk needs to write them.
     ///
     /// # Errors
-    /// `folder` does not exist, or is on a disk without that much room; the system refuses; or
-    /// `stop` was set.
+    /// If `folder` does not exist or its disk lacks the space, the system refuses, or `stop` is set.
     pub fn make(folder: &Path, bytes: u64, stop: &AtomicBool) -> Result<TrialFile> {
         let name = folder.display().to_string();
         if bytes == 0 || !bytes.is_multiple_of(4096) {
@@ -74,7 +71,7 @@ impl TrialFile {
         Ok(made)
     }
 
-    /// Its length.
+    /// The length of the file in bytes.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
@@ -84,7 +81,7 @@ impl TrialFile {
         &self.file
     }
 
-    /// The smallest block that `O_DIRECT` reads here, `None` if the file system does not support it.
+    /// The smallest block that `O_DIRECT` reads here; `None` if the file system does not support it.
     pub fn direct_bytes(&self) -> Option<usize> {
         self.direct_bytes
     }
@@ -106,9 +103,9 @@ impl TrialFile {
             .map_err(|error| self.failed("switch O_DIRECT", error.into()))
     }
 
-    /// Tells the kernel the order of reads, by which it reads ahead.
+    /// Advises the kernel about the order of reads, which controls its readahead.
     pub(super) fn advise(&self, advice: Advice) {
-        // A file system that ignores the advice reads all the same.
+        // Readahead is only an optimisation, so ignore a file system that refuses.
         let _ = rustix::fs::fadvise(&self.file, 0, None, advice);
     }
 
@@ -121,8 +118,7 @@ impl TrialFile {
             .map_err(|error| self.failed("ask which pages are cached", error))
     }
 
-    /// Reads the whole file into the page cache and compares it. Returns the share that is cached
-    /// then.
+    /// Reads the whole file into the page cache and compares it. Returns the share that is then cached.
     pub(super) fn warm(&self, stop: &AtomicBool) -> Result<f64> {
         self.set_direct(false)?;
         let mut buffer = AlignedBuffer::new(CHUNK_BYTES);
@@ -204,8 +200,8 @@ impl TrialFile {
         Ok(())
     }
 
-    /// Some file systems accept the flag and still read through the page cache, where the bytes are
-    /// found afterwards.
+    /// Some file systems accept the flag but still read through the page cache, where the bytes then
+    /// turn up.
     fn least_direct(&self) -> Option<usize> {
         self.set_direct(true).ok()?;
         let mut buffer = AlignedBuffer::new(DIRECT_BLOCKS[3]);
@@ -237,7 +233,7 @@ fn no_room(folder: &str, asked_bytes: u64, left_bytes: u64) -> Error {
     Error::NoRoom { subject: format!("trial file in {folder}"), asked_bytes, left_bytes }
 }
 
-/// Reserves the room, so that writes cannot run out of it.
+/// Reserves the space, so that writes cannot run out of it.
 fn reserve(file: &File, name: &str, bytes: u64) -> Result<()> {
     use rustix::io::Errno;
     match rustix::fs::fallocate(file, FallocateFlags::empty(), 0, bytes) {
@@ -258,7 +254,7 @@ fn nameless(folder: &Path) -> io::Result<File> {
     }
 }
 
-/// Makes a file and removes its name at once.
+/// Creates a file and removes its name at once.
 fn unlinked(folder: &Path, options: &OpenOptions) -> io::Result<File> {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
@@ -269,7 +265,7 @@ fn unlinked(folder: &Path, options: &OpenOptions) -> io::Result<File> {
     Ok(file)
 }
 
-/// Differs in each run, so that no storage has seen the bytes before.
+/// A new seed for each run, so that no storage has seen the bytes before.
 fn seed() -> u64 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos());
     now as u64 ^ (u64::from(std::process::id()) << 40)

@@ -1,5 +1,5 @@
-//! Writes of less than a sector. They have no room for a stamp, so they invert the bits in place;
-//! afterwards that is verified and the file restored.
+//! Writes of less than a sector. They have no room for a stamp, so they invert bits in place;
+//! afterwards they are verified and the file is restored.
 
 use std::os::unix::fs::FileExt;
 use std::time::Instant;
@@ -24,12 +24,12 @@ pub(super) struct SmallWriter {
     places: Places,
     /// The offset of the thread's window.
     first: u64,
-    /// The bytes of its whole blocks.
+    /// The number of bytes in its whole blocks.
     bytes: usize,
 }
 
 impl SmallWriter {
-    /// Returns `None` if the file has no window for each thread.
+    /// Returns `None` if the file has no room for a window for each thread.
     pub(super) fn new(job: &Job, file: &TrialFile, thread: usize) -> Option<SmallWriter> {
         let all = WINDOW_BYTES * job.threads as u64;
         let window = Places::of(job.order, job.block_bytes, all, thread, job.threads)?;

@@ -1,4 +1,4 @@
-//! The jobs of a report, and those that the profile needs.
+//! The jobs of a report, and those for the profile.
 
 use super::job::{Action, Cache, Job, Order};
 use crate::Wanted;
@@ -6,10 +6,10 @@ use crate::Wanted;
 const KIB: usize = 1 << 10;
 const MIB: usize = 1 << 20;
 const DEEP: usize = 32;
-/// Threads that wait for a disk need no CPU each.
+/// These may exceed the CPUs, since threads that wait for a disk need none.
 const THREADS: [usize; 4] = [1, 2, 4, 8];
 
-/// All jobs but the offered ones, which depend on the rates of the others.
+/// All jobs except the offered ones, which depend on the rates of the others.
 pub(super) fn jobs(wanted: &Wanted) -> Vec<Job> {
     let mut jobs = if wanted.quick { quick(&wanted.threads) } else { full() };
     let mut seen: Vec<Job> = Vec::new();
@@ -54,7 +54,7 @@ fn full() -> Vec<Job> {
 fn direct(jobs: &mut Vec<Job>, base: &Job) {
     for block_bytes in [512, 4 * KIB, 16 * KIB, 64 * KIB, 256 * KIB, MIB, 4 * MIB, 16 * MIB] {
         for depth in [1, DEEP] {
-            // Larger depths would only take memory.
+            // Larger depths would only use memory.
             if depth * block_bytes <= 64 * MIB {
                 jobs.push(Job { block_bytes, depth, ..base.clone() });
             }

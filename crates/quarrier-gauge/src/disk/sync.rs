@@ -17,11 +17,11 @@ use crate::trial::{Done, Needs, Series, Session, Trial};
 
 const BLOCK_BYTES: usize = 4096;
 
-/// Writes blocks of 4 KiB one after the other and calls `fdatasync` for each; the value is the time
-/// of that call alone. This is a closed loop: nothing waits for a slow call.
+/// Writes blocks of 4 KiB in order and calls `fdatasync` after each; the value is the time of that call
+/// alone. This is a closed loop: a slow call delays the next.
 ///
 /// # Errors
-/// The system refuses, or a block read back differs from what was written.
+/// If the system refuses, or a block differs when read back.
 pub fn measure_sync(session: &mut Session<'_>, file: &mut TrialFile) -> Result<Series> {
     let parameters = Parameters::new()
         .with("block_bytes", BLOCK_BYTES)

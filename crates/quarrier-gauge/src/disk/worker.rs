@@ -18,9 +18,9 @@ use crate::latencies::Latencies;
 use crate::schedule::Schedule;
 use crate::trial::Done;
 
-/// The number of writes kept for reading back.
+/// Number of recent writes that are kept for reading back.
 const RECENT: usize = 16;
-/// The most bytes of them to read back; at least one block.
+/// Maximum number of their bytes to read back; at least one block.
 const READ_BACK_BYTES: usize = 4 << 20;
 
 /// The outcome of a thread's run.
@@ -48,7 +48,7 @@ impl Recent {
     }
 }
 
-/// The way to make requests.
+/// How a thread makes requests.
 enum Way {
     Ring(Box<RingWorker>),
     Plain(PlainWorker),
@@ -65,7 +65,7 @@ pub(super) struct Worker {
 }
 
 impl Worker {
-    /// Makes the worker of thread `thread`. `ring` says whether it uses io_uring.
+    /// Creates the worker of thread `thread`; `ring` selects io_uring.
     pub(super) fn new(job: &Job, file: &TrialFile, ring: bool, thread: usize) -> Result<Worker> {
         let too_small = || {
             let needed = job.block_bytes as u64 * job.threads as u64;

@@ -8,12 +8,12 @@ use crate::error::{Error, Result};
 use crate::reading::Unit;
 use crate::trial::Session;
 
-/// Rounds of the first, short run, by which later ones are sized.
+/// Rounds of the first, short run, which determines the length of later ones.
 const ROUNDS_TRIED: u32 = 16;
 const ROUNDS_MAX: u32 = 1 << 20;
 
-/// The expected result. Floats come close to one and stay positive, which the kernel reports;
-/// integers are known exactly.
+/// The expected result. Floats converge to one and stay positive, which the kernel reports; integers
+/// are known exactly.
 enum Expected {
     One,
     Sums,
@@ -75,7 +75,7 @@ fn measure_one(
     repeat(session, "multiply-add", parameters, unit, || Ok((operations, run(rounds)?)))
 }
 
-/// Runs the kernel; returns the seconds it took.
+/// Runs the kernel; returns its duration in seconds.
 fn run_once(
     queue: &mut Queue,
     kernel: &Kernel,

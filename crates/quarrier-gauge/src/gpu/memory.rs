@@ -8,7 +8,7 @@ use crate::error::{Error, Result};
 use crate::reading::Unit;
 use crate::trial::Session;
 
-/// Bytes of an array, if the device has room: more than its caches hold.
+/// Size of an array, if the device has room: more than its caches hold.
 const BYTES: u64 = 256 << 20;
 /// An array takes at most one part in this many of the device's memory.
 const SHARE: u64 = 8;
@@ -73,7 +73,7 @@ impl Arrays {
         Ok(Arrays { queue, from, to, out, content })
     }
 
-    /// Goes over the arrays; returns the seconds by the device's clock.
+    /// Runs over the arrays; returns the seconds by the device's clock.
     fn run(
         &mut self,
         on: &Subjects<'_>,
@@ -129,7 +129,7 @@ fn bind<'b>(
     }
 }
 
-/// Combines all words by exclusive or.
+/// XORs all words.
 fn folded(bytes: &[u8]) -> u32 {
     bytes.chunks_exact(4).fold(0, |folded, word| {
         folded ^ word.first_chunk::<4>().map_or(0, |word| u32::from_ne_bytes(*word))

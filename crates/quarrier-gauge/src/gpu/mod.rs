@@ -1,5 +1,5 @@
-//! Devices that run kernels: their arithmetic, their memory, transfers between them and the host,
-//! and the time to start a kernel.
+//! GPUs and other devices: their arithmetic, their memory, transfers to and from the host, and the time
+//! to launch a kernel.
 //!
 //! Results, reads and copies of a device are compared with the values that the host expects.
 
@@ -16,16 +16,17 @@ use crate::error::{Error, Result};
 use crate::reading::{Area, Parameters, Subject, Unit};
 use crate::trial::{Needs, Session, Trial};
 
-/// Work items of a group, if the device supports so many.
+/// Number of work items in a group, if the device supports it.
 const ITEMS: u32 = 256;
 /// Groups per compute unit that keep a device busy.
 const GROUPS_A_UNIT: u32 = 8;
 
 /// Measures the area, on every device. A CPU that runs kernels is measured only if no other area is
-/// wanted, since the CPU has an area of its own.
+/// requested, since the CPU has its own area.
 ///
 /// # Errors
-/// There is no device and no other area is wanted; a result was wrong; the caller stopped it.
+/// If there is no device and no other area is requested, a result is wrong, or the caller stops the
+/// run.
 pub(crate) fn measure(wanted: &Wanted, session: &mut Session<'_>) -> Result<()> {
     let is_alone = wanted.areas == [Area::Gpu];
     let devices: Vec<Device> = quarrier_gpu::find()
@@ -56,7 +57,7 @@ fn measure_device(quick: bool, session: &mut Session<'_>, on: &Subjects<'_>) -> 
     transfer::measure_launch(session, on)
 }
 
-/// A device and the names for its readings.
+/// A device with the names of its readings.
 struct Subjects<'d> {
     device: &'d Device,
     name: String,
@@ -72,8 +73,8 @@ impl Subjects<'_> {
         ITEMS.min(self.device.facts().items_max)
     }
 
-    /// Work items of a group that goes over memory. On a CPU it is one, since a CPU would let each
-    /// item go over all of the memory in steps.
+    /// The number of work items of a group that runs over memory. It is one on a CPU, since a CPU would
+    /// let each item run over all of the memory in steps.
     fn items_in_order(&self) -> u32 {
         match self.device.facts().kind {
             Kind::Cpu => 1,
@@ -81,7 +82,7 @@ impl Subjects<'_> {
         }
     }
 
-    /// Groups that keep all units busy.
+    /// The number of groups that keeps all units busy.
     fn groups_all(&self) -> u32 {
         GROUPS_A_UNIT * self.device.facts().units
     }
@@ -109,7 +110,7 @@ fn timed(queue: &mut Queue, job: Job<'_>) -> Result<(Times, Duration)> {
     Ok((times, start.elapsed()))
 }
 
-/// Returns how many repeats of something that took `once` fill `time`.
+/// Returns how many repeats fill `time`, if one took `once` seconds.
 fn times_for(time: Duration, once: f64, most: u32) -> u32 {
     ((time.as_secs_f64() / once.max(1e-9)) as u32).clamp(1, most)
 }

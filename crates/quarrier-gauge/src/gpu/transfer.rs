@@ -27,7 +27,7 @@ pub(super) fn measure(quick: bool, session: &mut Session<'_>, on: &Subjects<'_>)
     Ok(())
 }
 
-/// Measures one direction with one kind of host memory: its rate, and the time of a block.
+/// Measures one direction with one type of host memory: its rate, and the time of a block.
 fn measure_way(
     session: &mut Session<'_>,
     on: &Subjects<'_>,
@@ -85,7 +85,7 @@ fn check_way(queue: &mut Queue, buffer: &Buffer, host: &mut [u8]) -> Result<()> 
     }
 }
 
-/// Measures the time from the request to run an empty kernel until its end is known.
+/// Measures the time from the launch of an empty kernel until the host sees its end.
 pub(super) fn measure_launch(session: &mut Session<'_>, on: &Subjects<'_>) -> Result<()> {
     let kernels = on.device.compile(&GAUGE, &[]).map_err(failed)?;
     let Some(nothing) = kernels.iter().find(|kernel| kernel.name() == "nothing") else {

@@ -20,14 +20,14 @@ const ARRAY_BYTES: usize = 128 << 20;
 /// The order of the blocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Access {
-    /// One after the other.
+    /// In order.
     Sequential,
-    /// Anywhere, without waiting for the one before.
+    /// Random blocks, without waiting for the preceding access.
     Random,
 }
 
 impl Access {
-    /// Both.
+    /// Both orders.
     pub const ALL: [Access; 2] = [Access::Sequential, Access::Random];
 
     /// The value of a reading's parameter.
@@ -64,7 +64,7 @@ struct Field {
     block_bytes: usize,
     blocks: u64,
     isa: Isa,
-    /// Blocks done so far: the next trial continues there.
+    /// The number of blocks processed so far; the next trial continues there.
     next: u64,
 }
 
@@ -113,7 +113,7 @@ impl Field {
         Ok(self.done(count, sum))
     }
 
-    /// Sums up the bytes of `count` blocks, each with a load of its own.
+    /// Sums up the bytes of `count` blocks, with one load for each byte.
     fn read_bytes(&self, count: u64) -> u64 {
         let base = self.pages.as_mut_ptr().cast_const();
         let mut sum = 0_u64;
@@ -154,16 +154,16 @@ impl Field {
         (sum, Some(self.expected_words(starts, count)))
     }
 
-    /// Sums up blocks of whole steps by the widest loads.
+    /// Sums up blocks of whole steps with the widest loads.
     fn read_vectors(&self, count: u64) -> (u64, Option<u64>) {
         let (mut sum, mut starts) = (0_u64, 0_u64);
         for index in self.next..self.next + count {
             let start = self.start(index);
             starts = starts.wrapping_add(start as u64 / 8);
-            // SAFETY: the block lies in the array at a multiple of its own size, which is a
-            // multiple of a step; the array begins on a page, so that the block is aligned to 64
-            // bytes. The array belongs to this value, which is borrowed, so that nobody writes to
-            // it. `Isa::best` is available.
+            // SAFETY: the block lies in the array at a multiple of its own size, which is a multiple of
+            // a step; the array begins on a page, so the block is aligned to 64 bytes. The array
+            // belongs to this value, which is borrowed, so nobody writes to it. `Isa::best` is
+            // available.
             let block = unsafe {
                 arch::run(self.isa, Operation::Read, Stores::Ordinary, self.arrays(start))
             };
@@ -237,11 +237,11 @@ impl Field {
     }
 }
 
-/// Measures blocks of `block_bytes` bytes, a power of two. Each of `threads` threads reads (sums
-/// up) or writes (fills) blocks in an array of its own.
+/// Measures blocks of `block_bytes` bytes, a power of two. Each of `threads` threads reads (sums up) or
+/// writes (fills) blocks in its own array.
 ///
 /// # Errors
-/// There is not enough memory, a sum was wrong, or the caller stopped it.
+/// If memory is too small, a sum is wrong, or the caller stops the run.
 pub fn measure(
     session: &mut Session<'_>,
     writes: bool,
@@ -283,7 +283,7 @@ pub fn measure(
     Ok(())
 }
 
-/// Returns how many blocks take about `time`.
+/// Returns the number of blocks that take about `time`.
 fn count_in(time: Duration, field: &mut Field, writes: bool) -> Result<u64> {
     let mut count = 1;
     loop {

@@ -1,8 +1,8 @@
-//! The latency of a load that depends on the one before, over working sets of 4 KiB to 1 GiB.
+//! The latency of dependent loads, over working sets of 4 KiB to 1 GiB.
 //!
-//! Each line of the working set holds the address of the next one, in a single ring through all
-//! lines, in an order that no prefetcher can guess. The order is computed, so that the end of a
-//! walk is known without walking it.
+//! Each line of the working set holds the address of the next one, in a single ring through all lines,
+//! in an order that no prefetcher can guess. The order is computed, so the end of a walk is known
+//! without walking it.
 
 use std::time::{Duration, Instant};
 
@@ -51,8 +51,7 @@ impl Order {
         all_factor.wrapping_mul(state).wrapping_add(all_summand) & self.mask
     }
 
-    /// Returns the line of a number. Each operation can be undone, so that no two numbers share a
-    /// line.
+    /// Returns the line of a number. Each operation is invertible, so no two numbers share a line.
     fn line(self, state: u64) -> u64 {
         let mut line = state & self.mask;
         line ^= line >> self.half;
@@ -82,7 +81,7 @@ impl Ring {
         let mut pages = Pages::new(bytes, kind)?;
         let base = pages.as_mut_ptr().expose_provenance() as u64;
         let words = pages.words();
-        // Touch the pages in the order of addresses, so that they are made in that order.
+        // Touch the pages in address order, so that the kernel allocates them in that order.
         words.fill(0);
         let mut state = 0;
         for _ in 0..lines {
@@ -133,7 +132,7 @@ unsafe fn sixteen_loads(mut at: *const u64) -> *const u64 {
 /// Measures the latency of a working set of `bytes` bytes, a power of two.
 ///
 /// # Errors
-/// There is not enough memory, a walk ended at a wrong place, or the caller stopped it.
+/// If memory is too small, a walk ends at a wrong place, or the caller stops the run.
 pub fn measure(session: &mut Session<'_>, bytes: usize, kind: PageKind) -> Result<()> {
     let parameters = Parameters::new()
         .with("block_bytes", bytes)

@@ -1,4 +1,4 @@
-//! Caches and main memory: how many bytes a second, and how long a load takes.
+//! Caches and main memory: their bandwidth, and the latency of a load.
 
 mod arch;
 mod blocks;
@@ -18,15 +18,14 @@ use crate::conditions::free_memory_bytes;
 use crate::error::Result;
 use crate::trial::Session;
 
-/// The value written by operations that read nothing: no byte of it is 0, since zeros are a case of
-/// their own.
+/// The value written by operations that read nothing. No byte of it is 0, since processors may treat
+/// zeros specially.
 pub(crate) const WRITTEN: f64 = f64::from_bits(0x3ff7_1547_652b_82fe);
 
-/// Bytes of an array that no cache holds a good part of: four times the last cache, and at least
-/// 128 MiB.
+/// Size of an array that exceeds every cache by far: four times the last cache, and at least 128 MiB.
 ///
-/// If the process may use too little memory for three of them, they are smaller. The rates then show what
-/// the caches hold of them, and the readings say so.
+/// If the process may use too little memory for three such arrays, they are smaller. The rates then
+/// include what the caches hold of them, and the readings say so.
 pub fn beyond_caches_bytes(session: &Session<'_>) -> usize {
     session.beyond_caches_bytes
 }
@@ -34,7 +33,7 @@ pub fn beyond_caches_bytes(session: &Session<'_>) -> usize {
 /// Measures the area.
 ///
 /// # Errors
-/// A result was wrong, or the caller stopped it.
+/// If a result is wrong, or the caller stops the run.
 pub(crate) fn measure(wanted: &Wanted, session: &mut Session<'_>) -> Result<()> {
     if wanted.quick {
         return measure_quick(wanted, session);
@@ -42,7 +41,7 @@ pub(crate) fn measure(wanted: &Wanted, session: &mut Session<'_>) -> Result<()> 
     for &threads in &wanted.threads {
         streams(session, threads)?;
     }
-    // More threads than CPUs take turns: the streams above say what that costs.
+    // More threads than CPUs take turns; the streams above show what that costs.
     let cpus = session.team.cpus();
     for &threads in wanted.threads.iter().filter(|&&threads| threads <= cpus) {
         caches(session, threads)?;
@@ -72,7 +71,7 @@ fn measure_quick(wanted: &Wanted, session: &mut Session<'_>) -> Result<()> {
     Ok(())
 }
 
-/// All operations beyond the caches, by both kinds of stores and of pages.
+/// All operations beyond the caches, with both types of stores and of pages.
 fn streams(session: &mut Session<'_>, threads: usize) -> Result<()> {
     let bytes = beyond_caches_bytes(session);
     for pages in PageKind::ALL {
@@ -90,7 +89,7 @@ fn streams(session: &mut Session<'_>, threads: usize) -> Result<()> {
 
 /// Reading and copying over working sets from the first cache on.
 fn caches(session: &mut Session<'_>, threads: usize) -> Result<()> {
-    // That size is among those that are read and copied in all ways.
+    // That size is already measured in all variants.
     let beyond = beyond_caches_bytes(session);
     let fits = |bytes: &usize| *bytes >= threads * 4096 && *bytes != beyond;
     for operation in [Operation::Read, Operation::Copy] {
@@ -104,7 +103,7 @@ fn caches(session: &mut Session<'_>, threads: usize) -> Result<()> {
     Ok(())
 }
 
-/// Blocks from 1 byte to 1 GiB, one after the other and all over the array.
+/// Blocks from 1 byte to 1 GiB, in order and at random over the array.
 fn blocks(session: &mut Session<'_>, threads: usize) -> Result<()> {
     for writes in [false, true] {
         for access in Access::ALL {
@@ -119,7 +118,7 @@ fn blocks(session: &mut Session<'_>, threads: usize) -> Result<()> {
     Ok(())
 }
 
-/// Whether so many bytes are less than half of the free memory.
+/// Whether this many bytes are less than half of the free memory.
 fn has_room(bytes: usize) -> bool {
     let free_bytes = free_memory_bytes();
     free_bytes == 0 || (bytes as u64) < free_bytes / 2

@@ -1,4 +1,4 @@
-//! Operations on arrays, and kinds of stores.
+//! Operations on arrays, and types of stores.
 
 /// An operation on arrays of 64-bit floats. The bytes of each array that it reads or writes count
 /// once.
@@ -6,8 +6,8 @@
 pub enum Operation {
     /// Sums up an array.
     Read,
-    /// Sums up four parts of an array at once: one stream does not fill all the requests that a
-    /// core can have in flight.
+    /// Sums up four parts of an array at once: one stream does not use all the requests that a core can
+    /// have in flight.
     ReadFour,
     /// Fills an array.
     Write,
@@ -51,7 +51,7 @@ impl Operation {
         Operation::ALL.into_iter().find(|operation| operation.name() == name)
     }
 
-    /// The number of arrays that it reads.
+    /// The number of arrays that the operation reads.
     pub fn reads(self) -> usize {
         match self {
             Operation::Write => 0,
@@ -60,17 +60,17 @@ impl Operation {
         }
     }
 
-    /// Whether it writes an array.
+    /// Whether the operation writes an array.
     pub fn writes(self) -> bool {
         !matches!(self, Operation::Read | Operation::ReadFour)
     }
 
-    /// The number of arrays that it uses.
+    /// The number of arrays that the operation uses.
     pub fn arrays(self) -> usize {
         self.reads() + usize::from(self.writes())
     }
 
-    /// The result for one number of each array that it reads.
+    /// The result for one number of each array that the operation reads.
     pub(super) fn of_one(self, left: f64, right: f64) -> f64 {
         match self {
             Operation::Write => super::WRITTEN,
@@ -82,18 +82,17 @@ impl Operation {
     }
 }
 
-/// A kind of stores.
+/// A type of store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Stores {
-    /// Into the caches: a line is read before it is written, so that more bytes move than are
-    /// counted.
+    /// Into the caches: a line is read before it is written, so more bytes move than are counted.
     Ordinary,
-    /// Past the caches, straight to memory.
+    /// Bypassing the caches, straight to memory.
     Streaming,
 }
 
 impl Stores {
-    /// Both.
+    /// Both types.
     pub const ALL: [Stores; 2] = [Stores::Ordinary, Stores::Streaming];
 
     /// The value of a reading's parameter.

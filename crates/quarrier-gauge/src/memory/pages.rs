@@ -1,4 +1,4 @@
-//! Memory on pages of a requested kind.
+//! Memory on pages of a requested type.
 
 use std::fs;
 use std::ptr::NonNull;
@@ -11,20 +11,20 @@ use crate::error::{Error, Result};
 
 const HUGE_BYTES: usize = 2 << 20;
 
-/// The note of a reading that asked for huge pages and did not get them.
+/// The note of a reading that requested huge pages and did not get them.
 pub(super) const NO_HUGE_PAGES: &str = "no huge pages here: small ones";
 
-/// A kind of pages.
+/// A type of page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum PageKind {
-    /// Ordinary pages, mostly of 4 KiB.
+    /// Ordinary pages, usually of 4 KiB.
     Small,
-    /// Pages of 2 MiB, if the system gives them.
+    /// Pages of 2 MiB, if the system provides them.
     Huge,
 }
 
 impl PageKind {
-    /// Both.
+    /// Both types.
     pub const ALL: [PageKind; 2] = [PageKind::Small, PageKind::Huge];
 
     /// The value of a reading's parameter.
@@ -53,7 +53,7 @@ pub(super) struct Pages {
 unsafe impl Send for Pages {}
 
 impl Pages {
-    /// Maps `bytes` bytes that begin on a page boundary of either kind.
+    /// Maps `bytes` bytes that begin on a page boundary of either type.
     pub(super) fn new(bytes: usize, kind: PageKind) -> Result<Pages> {
         let mapped_bytes = bytes.next_multiple_of(HUGE_BYTES) + HUGE_BYTES;
         let left_bytes = free_memory_bytes();
@@ -85,8 +85,8 @@ impl Pages {
         Ok(pages)
     }
 
-    /// Asks for a kind of pages, before any is touched. The system may give others; [`Pages::kind`]
-    /// says which.
+    /// Requests a type of page, before any page is touched. The system may provide another;
+    /// [`Pages::kind`] returns which.
     fn advise(&self, kind: PageKind) {
         let advice = match kind {
             PageKind::Small => Advice::LinuxNoHugepage,
@@ -101,7 +101,7 @@ impl Pages {
         self.start.as_ptr()
     }
 
-    /// All of it as integers.
+    /// All bytes as integers.
     pub(super) fn words(&mut self) -> &mut [u64] {
         // SAFETY: `bytes` bytes from `start` are mapped, and zeros at first; `start` lies on a page
         // boundary, and any bits are a `u64`. The borrow of `self` lasts as long as the slice, so
@@ -109,7 +109,7 @@ impl Pages {
         unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr().cast(), self.bytes / 8) }
     }
 
-    /// The kind of most of its pages. Call it after they were touched.
+    /// The type of most of its pages. Call it after they were touched.
     pub(super) fn kind(&self) -> PageKind {
         let huge = huge_bytes_at(self.start.as_ptr().addr()).unwrap_or(0);
         if huge >= self.bytes / 10 * 9 && huge > 0 { PageKind::Huge } else { PageKind::Small }

@@ -14,45 +14,45 @@ use crate::reading::{Area, Parameters, Subject, Unit};
 use crate::statistics::SplitMix;
 use crate::trial::{Done, Needs, Session};
 
-/// Arrays must not begin at the same offset of a page, or a processor mistakes a load for one that
-/// must wait for a store. The distance is a page and a little, as between static arrays: with the
-/// page, triad is a tenth faster than with the little alone (Zen 4, huge pages), since it leads to
-/// other banks of the memory.
+/// Arrays must not begin at the same offset of a page, or a processor mistakes a load for one that must
+/// wait for a store. The distance is a page and a bit, as between static arrays: with the page, triad
+/// is a tenth faster than with the bit alone (Zen 4, huge pages), since it uses other banks of the
+/// memory.
 const STAGGER_BYTES: usize = 4096 + 1024;
 
-/// The least part of an array for a thread.
+/// The minimum part of an array for a thread, in bytes.
 const PART_MIN_BYTES: usize = 4 * STEP_BYTES;
 
 /// Numbers compared after each trial.
 const SAMPLES: usize = 1_024;
 
-/// One way of going over arrays.
+/// One way to run over arrays.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sweep {
     /// The operation.
     pub operation: Operation,
-    /// Bytes of each array, all threads' parts together; at least 2 KiB per thread.
+    /// Size of each array in bytes, over all threads; at least 2 KiB per thread.
     pub bytes: usize,
-    /// How many threads share the work.
+    /// The number of threads that share the work.
     pub threads: usize,
-    /// The kind of stores.
+    /// The type of stores.
     pub stores: Stores,
-    /// The kind of pages of the arrays.
+    /// The type of the arrays' pages.
     pub pages: PageKind,
-    /// The instructions.
+    /// The instruction set.
     pub isa: Isa,
 }
 
 impl Sweep {
-    /// Makes a sweep with ordinary stores over huge pages, by the widest instructions. The caller
+    /// Creates a sweep with ordinary stores over huge pages, with the widest instructions. The caller
     /// has to set the size.
     pub fn new(operation: Operation, threads: usize) -> Sweep {
         let (stores, pages) = (Stores::Ordinary, PageKind::Huge);
         Sweep { operation, bytes: 0, threads, stores, pages, isa: Isa::best() }
     }
 
-    /// The same over arrays of `bytes` bytes in main memory. Ordinary stores then have at most 256
-    /// bits: add reached 0.95 of plain C that way, and 0.83 with 512 bits (a core of Zen 4).
+    /// The same sweep over arrays of `bytes` bytes in main memory. Ordinary stores then have at most
+    /// 256 bits: add reached 0.95 of plain C that way, and 0.83 with 512 bits (a core of Zen 4).
     #[must_use]
     pub fn beyond_caches(mut self, bytes: usize) -> Sweep {
         let is_narrow = self.operation.writes() && self.stores == Stores::Ordinary;
@@ -126,7 +126,7 @@ impl Part {
         unsafe { std::slice::from_raw_parts(array, self.arrays.bytes / 8) }
     }
 
-    /// Goes over the arrays `times` times.
+    /// Runs over the arrays `times` times.
     fn work(&mut self, times: u32) -> Result<Done> {
         let Sweep { isa, operation, stores, .. } = self.sweep;
         let mut sum = 0_u64;
@@ -181,11 +181,11 @@ impl Part {
     }
 }
 
-/// Measures one sweep. Where streaming stores do not exist, ordinary ones are used, and the reading
-/// says so.
+/// Measures one sweep. If streaming stores do not exist, ordinary ones are used, and the reading says
+/// so.
 ///
 /// # Errors
-/// There is not as much memory, a number came out wrong, or the caller stopped it.
+/// If memory is too small, a number is wrong, or the caller stops the run.
 pub fn measure(session: &mut Session<'_>, sweep: Sweep) -> Result<()> {
     if !sweep.isa.is_available() {
         let name = sweep.isa.name();
@@ -232,7 +232,7 @@ fn notes(sweep: &Sweep, parts: &[Part]) -> Vec<String> {
     notes
 }
 
-/// Why these arrays are no larger, if they should lie beyond the caches and memory does not suffice.
+/// Why these arrays are smaller than they should be beyond the caches, if memory does not suffice.
 fn small_arrays(session: &Session<'_>, sweep: &Sweep) -> Option<String> {
     let is_small = session.beyond_caches_bytes < crate::array_bytes::wanted_bytes(&session.machine);
     (is_small && sweep.bytes == session.beyond_caches_bytes).then(|| {
@@ -240,7 +240,7 @@ fn small_arrays(session: &Session<'_>, sweep: &Sweep) -> Option<String> {
     })
 }
 
-/// How often a part is gone over in about `time`, when all threads do it.
+/// Returns how many passes over a part take about `time`, if all threads run.
 fn times_in(time: Duration, part: &mut Part, threads: usize) -> Result<u32> {
     part.work(1)?;
     let start = Instant::now();

@@ -1,8 +1,8 @@
 //! Many datagrams per system call.
 //!
-//! `sendmmsg` and `recvmmsg` take several buffers at once. Where the kernel has segmentation for
-//! UDP (since 4.18; for receiving since 5.0), it cuts one buffer of up to 64 KiB into datagrams of
-//! equal length, and may join received ones into one buffer again.
+//! `sendmmsg` and `recvmmsg` take several buffers at once. Where the kernel has segmentation for UDP
+//! (since 4.18; for receiving since 5.0), it cuts one buffer of up to 64 KiB into datagrams of equal
+//! length, and may join received ones into one buffer again.
 
 use std::io;
 use std::mem::{size_of, zeroed};
@@ -10,9 +10,9 @@ use std::net::UdpSocket;
 use std::os::fd::AsRawFd;
 use std::ptr;
 
-/// The most datagrams per buffer: the limit of older kernels.
+/// Maximum number of datagrams per buffer: the limit of older kernels.
 const SEGMENTS_MAX: usize = 64;
-/// The most bytes per buffer: the limit of one datagram.
+/// Maximum number of bytes per buffer: the limit of one datagram.
 const SEGMENTS_BYTES_MAX: usize = 65_507;
 /// Room for one control message that carries a length.
 const CONTROL_BYTES: usize = 64;
@@ -25,12 +25,12 @@ struct Control([u8; CONTROL_BYTES]);
 /// Returns how many datagrams of this length one buffer can hold; 1 if the kernel cannot cut it.
 pub(super) fn segments(socket: &UdpSocket, message_bytes: usize) -> usize {
     let most = (SEGMENTS_BYTES_MAX / message_bytes).min(SEGMENTS_MAX);
-    // A length of 0 changes nothing; the call only shows whether the kernel knows the option.
+    // A length of 0 changes nothing; the call only reveals whether the kernel supports the option.
     if most > 1 && set_option(socket, libc::UDP_SEGMENT, 0).is_ok() { most } else { 1 }
 }
 
-/// Lets the kernel join datagrams of equal length in one buffer. Kernels that cannot deliver them
-/// one by one.
+/// Lets the kernel join datagrams of equal length in one buffer. Kernels that cannot do so deliver them
+/// individually.
 pub(super) fn receive_joined(socket: &UdpSocket) {
     let _ = set_option(socket, libc::UDP_GRO, 1);
 }
@@ -72,8 +72,8 @@ impl Sender {
         }
     }
 
-    /// Sends `pieces`, buffer after buffer, each cut into datagrams of `segment_bytes` if that is
-    /// given. Returns how many buffers the kernel took.
+    /// Sends `pieces` as buffers, each cut into datagrams of `segment_bytes` if given. Returns how many
+    /// buffers the kernel took.
     pub(super) fn send<'a>(
         &mut self,
         socket: &UdpSocket,
@@ -124,8 +124,8 @@ impl Sender {
         };
         let start = self.control.0.as_mut_ptr();
         // SAFETY: the room is 64 bytes, aligned to 8: enough for a header and the two bytes that
-        // CMSG_DATA finds behind it, `whole` bytes in all. The write of the header is aligned, that
-        // of the length needs no alignment.
+        // CMSG_DATA finds after it, `whole` bytes in all. The write of the header is aligned, that of
+        // the length needs no alignment.
         unsafe {
             start.cast::<libc::cmsghdr>().write(header);
             let data = libc::CMSG_DATA(start.cast());
@@ -159,7 +159,7 @@ impl Receiver {
         }
     }
 
-    /// Waits for at least one buffer, within the socket's time limit, and gives each datagram to
+    /// Waits for at least one buffer, within the socket's time limit, and passes each datagram to
     /// `take`.
     pub(super) fn receive(
         &mut self,

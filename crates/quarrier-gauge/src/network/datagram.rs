@@ -1,4 +1,4 @@
-//! Datagrams over UDP, sent as fast as possible. Lost ones are counted.
+//! UDP datagrams, sent as fast as possible. Lost ones are counted.
 //!
 //! ```text
 //!  message = number of the datagram, 8 bytes | seed, 8 bytes | payload at 64 × (number mod 64)
@@ -22,15 +22,15 @@ use crate::schedule::{Schedule, Turn};
 /// The longest datagram over IPv4.
 pub const DATAGRAM_BYTES_MAX: usize = 65_507;
 pub(super) const HEADER_BYTES: usize = 16;
-/// Payloads begin at this many different places.
+/// Number of different places at which payloads begin.
 const PLACES: u64 = 64;
 /// The payload bytes that datagrams need.
 const PAYLOAD_BYTES_MAX: usize = 64 * PLACES as usize + DATAGRAM_BYTES_MAX;
-/// About the bytes sent in one call, or between two readings of the clock.
+/// Approximate number of bytes sent in one call, or between two readings of the clock.
 const CALL_BYTES: usize = 256 << 10;
 const CALL_BUFFERS: usize = 32;
-/// The most buffers received in one call. Few of them stay in the processor's cache (64 KiB over
-/// the loopback: 5.4 GB/s; with eight buffers, and one datagram in 16 compared whole, 5.1).
+/// Maximum number of buffers received in one call. A few stay in the processor's cache (64 KiB over the
+/// loopback: 5.4 GB/s; with eight buffers, and one datagram in 16 compared whole, 5.1).
 const RECEIVED_BUFFERS: usize = 8;
 const RECEIVED_BYTES: usize = 128 << 10;
 /// Datagrams may still arrive this long after the end.
@@ -38,7 +38,7 @@ const QUIET: Duration = Duration::from_millis(40);
 /// One datagram in this many is compared whole, the others in a few places.
 const WHOLE_EACH: u64 = 256;
 
-/// The number of datagrams sent, and the time it took.
+/// The number of datagrams sent, and the time that took.
 pub(super) struct Sent {
     pub(super) datagrams: u64,
     pub(super) seconds: f64,
@@ -81,7 +81,7 @@ pub(super) fn send(
     while let Turn::Go(_) = schedule.turn(Instant::now()) {
         match call.send(socket, payload, link.terms.seed, sent) {
             Ok(count) => sent += count,
-            // Only a try shows that this link does not support it.
+            // Only an attempt reveals that this link does not support it.
             Err(error) if segments > 1 && !is_pause(&error) => {
                 segments = 1;
                 call = Call::new(message_bytes, segments);
@@ -94,7 +94,7 @@ pub(super) fn send(
     Ok(Sent { datagrams: sent, seconds: start.elapsed().as_secs_f64(), calls })
 }
 
-/// Sends long datagrams by pages, by the schedule. Returns how many.
+/// Sends long datagrams by pages, by the schedule. Returns their number.
 fn send_pages(
     link: &Link<'_>,
     socket: &UdpSocket,
@@ -108,8 +108,7 @@ fn send_pages(
             let header = header(sent, link.terms.seed);
             match pages.send(socket, &header, place(sent), message_bytes - HEADER_BYTES) {
                 Ok(()) => sent += 1,
-                // It is unknown whether the header is still queued, so that no further datagram can
-                // be sent.
+                // The header may still be queued, so no further datagram can be sent.
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => return Ok(sent),
                 Err(error) if is_pause(&error) || error.raw_os_error() == Some(libc::ENOBUFS) => {}
                 Err(error) => return Err(link.failed("send a datagram", error)),
@@ -160,7 +159,7 @@ impl Call {
     }
 }
 
-/// Receives until the guest has ended and nothing more arrives; returns the account.
+/// Receives until the client has ended and nothing more arrives; returns the account.
 pub(super) fn receive(guest: &Guest<'_>) -> std::result::Result<Account, String> {
     let socket = open(guest)?;
     receive_joined(&socket);
@@ -191,7 +190,7 @@ pub(super) fn receive(guest: &Guest<'_>) -> std::result::Result<Account, String>
                 }
                 guest.go_on(heard)?;
             }
-            // The system returns this error after the guest refused a datagram.
+            // The system returns this error after the client refused a datagram.
             Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => guest.go_on(heard)?,
             Err(error) => return Err(format!("cannot receive: {error}")),
         }
@@ -200,7 +199,7 @@ pub(super) fn receive(guest: &Guest<'_>) -> std::result::Result<Account, String>
     Ok(account)
 }
 
-/// Opens a socket that only the guest's datagrams reach, and tells the guest its port.
+/// Opens a socket that only the client's datagrams reach, and tells the client its port.
 pub(super) fn open(guest: &Guest<'_>) -> std::result::Result<UdpSocket, String> {
     let failed = |error: io::Error| format!("cannot open a port for datagrams: {error}");
     if guest.hello.message_bytes as usize > DATAGRAM_BYTES_MAX {
@@ -257,7 +256,7 @@ pub(super) fn is_right(
         && (if whole { payload.is_at(at, rest) } else { payload.is_at_hastily(at, rest) })
 }
 
-/// Watches the connection for the guest's message that it has sent all datagrams.
+/// Watches the connection for the client's message that it has sent all datagrams.
 pub(super) struct Control<'a> {
     stream: &'a TcpStream,
     frame: [u8; FRAME_BYTES],
@@ -271,7 +270,7 @@ impl Control<'_> {
         Ok(Control { stream, frame: [0; FRAME_BYTES], read: 0 })
     }
 
-    /// Whether the guest has sent that message. An error if it sent another one, or closed the
+    /// Whether the client has sent that message. An error if it sent another one, or closed the
     /// connection.
     pub(super) fn has_ended(&mut self) -> std::result::Result<bool, String> {
         if self.read == FRAME_BYTES {

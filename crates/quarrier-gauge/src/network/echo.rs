@@ -19,7 +19,7 @@ use crate::schedule::{Schedule, Turn};
 
 /// A message without an answer for this long counts as lost.
 const LOST_TIME: Duration = Duration::from_millis(500);
-/// The most messages in flight; beyond it the next ones wait, and their time runs.
+/// Maximum number of messages in flight; beyond it the next ones wait, and their time runs.
 const UNANSWERED_MAX: usize = 1024;
 const READ_BYTES: usize = 64 << 10;
 
@@ -30,8 +30,8 @@ pub(super) struct Echoes {
     pub(super) lost: u64,
 }
 
-/// Sends each message when it falls due by the schedule, and measures the time from then until it
-/// is back. Without an offered rate, it sends a message when the one before is back.
+/// Sends each message when it falls due by the schedule, and measures the time from then until its
+/// echo. Without an offered rate, it sends each message after the preceding echo.
 pub(super) fn ask_stream(
     link: &Link<'_>,
     payload: &Payload,
@@ -107,7 +107,7 @@ impl EchoRequest<'_> {
         Ok(())
     }
 
-    /// Returns whether there is something to read, by `until` at the latest.
+    /// Returns whether there is anything to read, by `until` at the latest.
     fn is_readable(&self, until: Instant) -> Result<bool> {
         let left = until.saturating_duration_since(Instant::now());
         let wait = Timespec { tv_sec: left.as_secs() as _, tv_nsec: left.subsec_nanos() as _ };
@@ -156,7 +156,8 @@ impl EchoRequest<'_> {
     }
 }
 
-/// Sends one datagram after the other; one that is not back within half a second counts as lost.
+/// Sends datagrams, each after the preceding echo; one without an echo within half a second counts as
+/// lost.
 pub(super) fn ask_datagrams(
     link: &Link<'_>,
     socket: &UdpSocket,
@@ -228,7 +229,7 @@ pub(super) fn stream(guest: &Guest<'_>) -> std::result::Result<Account, String> 
     Ok(account)
 }
 
-/// Sends back the datagrams of a gauge until the guest has ended.
+/// Sends back the datagrams of a gauge until the client has ended.
 pub(super) fn datagrams(guest: &Guest<'_>) -> std::result::Result<Account, String> {
     let socket = open(guest)?;
     let payload = Payload::new(guest.hello.seed);

@@ -5,13 +5,13 @@
 //!
 //!  client  Hello ───→  task, message bytes, time limit, port for datagrams, seed, congestion
 //!          ←─ Answer   refused or not and why, port for datagrams, congestion in effect
-//!          payload ─→  as the task has it
+//!          payload ─→  by task
 //!  client  Ended ───→  how many datagrams were sent (the other tasks end with the stream)
-//!          ←─ Account  bytes and messages that came, and whether they were right
+//!          ←─ Account  bytes and messages received, and whether they were right
 //! ```
 //!
-//! Every number is checked against its bounds before it is used: a hostile client can cost at most a
-//! session's time, and a fixed amount of memory.
+//! Every number is checked against its bounds before use: a hostile client can cost at most a session's
+//! time, and a fixed amount of memory.
 
 use std::io::{self, Read};
 use std::net::TcpStream;
@@ -37,7 +37,7 @@ pub(super) enum Task {
     DatagramEcho = 4,
 }
 
-/// A short text in a frame: the name of a congestion control.
+/// A short string in a frame: the name of a congestion control.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Name([u8; NAME_BYTES]);
 
@@ -50,7 +50,7 @@ pub(super) struct Hello {
     pub(super) datagram_port: u16,
     /// The seed of the payload.
     pub(super) seed: u64,
-    /// Empty: the server's default.
+    /// The requested congestion control; empty for the server's default.
     pub(super) congestion: Name,
 }
 
@@ -80,7 +80,7 @@ const ENDED: u8 = 3;
 const ACCOUNT: u8 = 4;
 
 impl Name {
-    /// Returns `None` if the name is too long, or has characters that no name in the kernel has.
+    /// Returns `None` if the name is too long, or has characters that no kernel name has.
     pub(super) fn new(text: &str) -> Option<Name> {
         let mut name = [0; NAME_BYTES];
         name.get_mut(..text.len())?.copy_from_slice(text.as_bytes());
@@ -250,7 +250,7 @@ impl Account {
 }
 
 /// Reads a frame, within `time` in all. The socket's own time limit for reads is shorter, so that
-/// `stopped` is checked now and then.
+/// `stopped` is checked regularly.
 pub(super) fn read_frame(
     mut stream: &TcpStream,
     time: Duration,
@@ -276,7 +276,7 @@ pub(super) fn read_frame(
     Ok(frame)
 }
 
-/// The socket's own time limit was reached, or a signal arrived: this is no error.
+/// Whether the socket's own time limit was reached, or a signal arrived, which are no errors.
 pub(super) fn is_pause(error: &io::Error) -> bool {
     use io::ErrorKind::{Interrupted, TimedOut, WouldBlock};
     matches!(error.kind(), Interrupted | TimedOut | WouldBlock)

@@ -1,4 +1,4 @@
-//! The server's side of a session.
+//! The server's side of a session with a client (a guest).
 
 use std::io::Write;
 use std::net::TcpStream;
@@ -9,11 +9,11 @@ use super::frame::{Account, Answer, Hello, Name, Task, read_frame};
 use super::link::{bound_waiting, set_congestion};
 use super::{datagram, echo, stream};
 
-/// How long a guest may take for its request.
+/// Maximum time for a client's request.
 const HELLO_TIME: Duration = Duration::from_secs(5);
 /// A session may take this much longer than requested.
 const GRACE: Duration = Duration::from_secs(10);
-/// A guest may be silent for this long.
+/// Maximum time of silence from a client.
 const SILENCE: Duration = Duration::from_secs(10);
 
 /// A client, and its request.
@@ -25,7 +25,7 @@ pub(super) struct Guest<'a> {
 }
 
 impl Guest<'_> {
-    /// Returns an error if the session must end. `heard` is the time of the guest's last message.
+    /// Returns an error if the session must end. `heard` is the time of the client's last message.
     pub(super) fn go_on(&self, heard: Instant) -> Result<(), String> {
         if self.stop.load(Ordering::Relaxed) {
             return Err("stopped".to_owned());
@@ -40,7 +40,7 @@ impl Guest<'_> {
         Ok(())
     }
 
-    /// Accepts the session, and tells at which port datagrams are expected.
+    /// Accepts the session, and reports the port for datagrams.
     pub(super) fn welcome(&self, datagram_port: u16) -> Result<(), String> {
         let (congestion, _) = set_congestion(&self.stream, &self.hello.congestion);
         let congestion = Name::new(&congestion).unwrap_or_default();
@@ -59,7 +59,7 @@ pub(super) fn refuse(stream: &TcpStream, reason: &str) {
     let _ = answer(stream, &Answer { refused, datagram_port: 0, congestion: Name::default() });
 }
 
-/// Serves one guest to the end, or returns why it could not.
+/// Serves one client to the end, or returns why it could not.
 pub(super) fn serve(stream: TcpStream, stop: &AtomicBool) -> Result<Account, String> {
     bound_waiting(&stream).map_err(|error| format!("cannot set time limits: {error}"))?;
     let stopped = || stop.load(Ordering::Relaxed);

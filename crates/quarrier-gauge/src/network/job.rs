@@ -7,27 +7,27 @@ use super::frame::{MESSAGE_BYTES_MAX, TIME_MAX, Task};
 use crate::error::{Error, Result};
 use crate::reading::{Area, Parameters, Subject, Unit};
 
-/// The most streams at a time.
+/// Maximum number of concurrent streams.
 const STREAMS_MAX: usize = 32;
 
 /// The protocol under measurement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Protocol {
-    /// Streams; nothing is lost.
+    /// Streams, without loss.
     Tcp,
-    /// Datagrams; some are lost.
+    /// Datagrams, some of which may be lost.
     Udp,
 }
 
 /// The quantity that a job measures.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Course {
-    /// Messages in one direction, as fast as possible; those that arrive count.
+    /// Messages in one direction, as fast as possible; only received ones count.
     Throughput,
-    /// A message and its echo; the next one starts when it is back (closed loop).
+    /// A message and its echo, after which the next one starts (closed loop).
     RoundTrip,
-    /// A message and its echo, this many per second, whether or not earlier ones are back; the time
-    /// counts from when a message fell due. With [`Protocol::Tcp`].
+    /// A message and its echo, at this many per second, whether or not earlier echoes have arrived; the
+    /// time counts from when a message fell due. With [`Protocol::Tcp`].
     Offered(f64),
 }
 
@@ -38,9 +38,9 @@ pub struct Job {
     pub protocol: Protocol,
     /// The quantity to measure.
     pub course: Course,
-    /// Bytes of a message's payload. For a datagram at most 65,507.
+    /// Size of a message's payload in bytes; at most 65,507 for a datagram.
     pub message_bytes: usize,
-    /// Connections at a time, each with a thread on both sides.
+    /// The number of concurrent connections, each with a thread on both sides.
     pub streams: usize,
 }
 
@@ -87,8 +87,8 @@ impl Job {
     }
 
     /// Returns the time of a run. TCP's rates converge slowly and change from state to state: four
-    /// streams over a loopback reached 6.9 GB/s in runs of 0.2 s, 7.6 in runs of 0.5 s, 8.4 in runs
-    /// of 1 s, and iperf3 8.2 in 2 s.
+    /// streams over a loopback reached 6.9 GB/s in runs of 0.2 s, 7.6 in runs of 0.5 s, 8.4 in runs of
+    /// 1 s, and iperf3 8.2 in 2 s.
     pub(super) fn run_time(&self, trial: Duration) -> Duration {
         match (self.protocol, self.course) {
             (Protocol::Tcp, Course::Throughput) => trial.max((trial * 5).min(TIME_MAX)),

@@ -1,4 +1,4 @@
-//! A connection to the other gauge, with the terms that both agreed on.
+//! A connection to the other gauge, with the agreed terms.
 
 use std::io::{self, Write};
 use std::net::{IpAddr, Shutdown, SocketAddr, TcpStream, ToSocketAddrs, UdpSocket};
@@ -13,7 +13,7 @@ use crate::error::{Error, Result};
 
 /// The time limit for a connection, an answer or an account.
 pub(super) const ANSWER_TIME: Duration = Duration::from_secs(10);
-/// A read or write waits this long before it is checked whether to continue.
+/// A read or write waits this long before it checks whether to continue.
 pub(super) const PAUSE: Duration = Duration::from_millis(100);
 /// The buffer requested for datagram sockets, which has to hold bursts.
 const DATAGRAM_BUFFER_BYTES: usize = 4 << 20;
@@ -37,13 +37,13 @@ pub(super) struct Terms {
 /// An open session.
 pub(super) struct Link<'a> {
     pub(super) stream: TcpStream,
-    /// For tasks with datagrams: the socket, connected to the other side's.
+    /// The socket for tasks with datagrams, connected to the other side's.
     pub(super) datagrams: Option<UdpSocket>,
     pub(super) terms: Terms,
     /// The congestion control in effect on this side; the system's default if the requested one was
     /// refused.
     pub(super) congestion: String,
-    /// Why the requested one is not in effect.
+    /// Why the requested congestion control is not in effect.
     pub(super) note: Option<String>,
     pub(super) stop: &'a AtomicBool,
     pub(super) address: SocketAddr,
@@ -111,8 +111,7 @@ impl Link<'_> {
         datagram_socket(here.ip()).map_err(|error| self.failed("open a port for datagrams", error))
     }
 
-    /// Tells the other side that nothing more follows, and waits for the account. `datagrams` is
-    /// the number sent.
+    /// Signals that nothing more follows, and waits for the account. `datagrams` is the number sent.
     pub(super) fn end(&self, datagrams: Option<u64>) -> Result<Account> {
         match datagrams {
             Some(count) => self.send(&encode_ended(count))?,

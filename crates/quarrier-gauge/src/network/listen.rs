@@ -11,26 +11,26 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use super::guest::{refuse, serve};
 use crate::error::{Error, Result};
 
-/// The most sessions at a time.
+/// Maximum number of concurrent sessions.
 pub const SESSIONS_MAX: usize = 64;
-/// `stop` is seen after this time at the latest.
+/// Maximum delay until `stop` takes effect.
 const LOOK: Duration = Duration::from_millis(50);
 
 /// The outcome of a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Heard {
-    /// It was served to the end.
+    /// The session was served to the end.
     Served {
         /// The payload received, in bytes.
         bytes: u64,
         /// The messages received.
         messages: u64,
     },
-    /// It ended early, for this reason.
+    /// The session ended early, for this reason.
     Ended(String),
 }
 
-/// Listens for other gauges. It takes nothing from them but bounded numbers (see the frames), and a
+/// Listens for other gauges. It accepts only bounded numbers from them (see the frames), and a
 /// stranger's bytes can end only their own session.
 #[derive(Debug)]
 pub struct Listener {
@@ -38,11 +38,11 @@ pub struct Listener {
 }
 
 impl Listener {
-    /// Listens at `address`. At an address that is not of the loopback, the whole network can
-    /// connect and use up the link: do that only in a network of your own.
+    /// Listens at `address`. At an address outside of the loopback, the whole network can connect and
+    /// use up the link: do that only on your own network.
     ///
     /// # Errors
-    /// The address is not this machine's, or in use.
+    /// If the address is not this machine's, or is in use.
     pub fn bind(address: SocketAddr) -> Result<Listener> {
         let failed = |error| Error::io(address.to_string(), "listen", error);
         let listener = TcpListener::bind(address).map_err(failed)?;
@@ -50,19 +50,19 @@ impl Listener {
         Ok(Listener { listener })
     }
 
-    /// Returns the address at which it listens.
+    /// Returns the address that it listens at.
     ///
     /// # Errors
-    /// The system does not report it.
+    /// If the system does not report the address.
     pub fn address(&self) -> Result<SocketAddr> {
         self.listener.local_addr().map_err(|error| Error::io("listener", "ask its address", error))
     }
 
-    /// Serves until `stop` is set, with a thread for each session, and reports to `heard` how each
-    /// one ended.
+    /// Serves until `stop` is set, with a thread for each session, and reports the end of each session
+    /// to `heard`.
     ///
     /// # Errors
-    /// The system no longer accepts connections.
+    /// If the system no longer accepts connections.
     pub fn serve(
         &self,
         stop: &AtomicBool,

@@ -25,7 +25,7 @@ use crate::wanted::Network;
 /// when this returns.
 ///
 /// # Errors
-/// The peer is not found, or no address is free.
+/// If the peer is not found, or no address is free.
 pub(super) fn with_peer<T>(network: &Network, work: impl FnOnce(&Peer) -> Result<T>) -> Result<T> {
     if let Some(address) = &network.peer {
         return work(&Peer::find(address)?);
@@ -34,7 +34,7 @@ pub(super) fn with_peer<T>(network: &Network, work: impl FnOnce(&Peer) -> Result
     let peer = Peer { address: listener.address()? };
     let over = AtomicBool::new(false);
     thread::scope(|scope| {
-        // Set when the work is done, and also when it panics: the scope waits for the listener.
+        // Set when the work ends, even by a panic: the scope waits for the listener.
         let _end = SetWhenDropped(&over);
         threads::in_scope(scope, "", || listener.serve(&over, &|_, _| ()))
             .map_err(|error| Error::io("listener", "start a thread", error))?;
@@ -219,9 +219,9 @@ fn aside(flows: &[Flow<'_>], stop: &AtomicBool) -> Result<Aside> {
     })
 }
 
-/// Sets a trial's value. For round trips it is the median time of one. Bytes count over the time in
-/// which they were sent and received, since the account arrives some time after the last of them.
-/// The rates of several streams, each over its own time, are added up, as other tools do.
+/// Sets a trial's value. For round trips it is the median time of one. The rate counts bytes over the
+/// time in which they were sent and received, since the account arrives some time after the last of
+/// them. The rates of several streams, each over its own time, are added up, as other tools do.
 fn valued(trial: Trial, unit: Unit, job: &Job, flows: &[Flow<'_>], aside: &Aside) -> Trial {
     if unit == Unit::Seconds {
         return Trial { seconds: aside.latencies.median_seconds(), units: 1.0, ..trial };

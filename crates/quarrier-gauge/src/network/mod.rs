@@ -7,9 +7,9 @@
 //!         ←───────────────────────────   Account: bytes received, and whether they were right
 //! ```
 //!
-//! Bytes received count, not bytes sent. Of a stream, some bytes in each 16 KiB are compared and every
-//! 64th read whole; of datagrams, every 256th is compared whole: comparing all would take the receiver
-//! a tenth of its time.
+//! Bytes received count, not bytes sent. In a stream, some bytes in each 16 KiB are compared, and every
+//! 64th read whole; of datagrams, every 256th is compared whole. Comparing all bytes would take a tenth
+//! of the receiver's time.
 
 mod batch;
 mod datagram;
@@ -47,11 +47,11 @@ const LOOPBACK: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0)
 const OFFERED_SHARES: [f64; 2] = [0.5, 0.8];
 const OFFERED_BYTES: usize = 64;
 
-/// Measures `job` over the path that `network` names, and returns its runs; for datagrams they
-/// include the share that arrived.
+/// Measures `job` over the path that `network` names, and returns its runs; for datagrams they include
+/// the share received.
 ///
 /// # Errors
-/// The job cannot be measured, the other side is missing or ends the session, or bytes received
+/// If the job cannot be measured, the other side is missing or ends the session, or received bytes
 /// differ from those sent.
 pub fn measure_job(session: &mut Session<'_>, network: &Network, job: &Job) -> Result<Series> {
     measure::with_peer(network, |peer| measure::measure_job(session, network, peer, job))

@@ -1,4 +1,4 @@
-//! A job by its name and parameters, as a reading has them.
+//! Finds a job by the name and parameters of a reading.
 
 use super::job::{Course, Job, Protocol};
 use super::measure_job;

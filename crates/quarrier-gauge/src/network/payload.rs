@@ -2,16 +2,16 @@
 
 use crate::statistics::SplitMix;
 
-/// The period of a stream in bytes. It is not a power of two, so that messages of such a size begin
-/// at many places, and a lost or duplicated one is noticed.
+/// The period of a stream in bytes. It is not a power of two, so that messages of such a size begin at
+/// many places, and a lost or duplicated one is noticed.
 const PERIOD_BYTES: usize = 33 * 4096;
 /// A hasty check compares this many bytes …
 const LOOK_BYTES: usize = 64;
 /// … in each block of this size.
 const LOOK_EACH_BYTES: usize = 16 << 10;
 
-/// Random bytes that both sides derive from the same seed. They are stored twice in a row, so that
-/// any part of up to a period is contiguous.
+/// Random bytes that both sides derive from the same seed. They are stored twice in a row, so any part
+/// of up to a period is contiguous.
 pub(super) struct Payload(Vec<u8>);
 
 impl Payload {
@@ -23,13 +23,13 @@ impl Payload {
         Payload(bytes)
     }
 
-    /// Returns the stream's bytes from `position` on: at least a period of them, so that longer
-    /// messages are sent in parts.
+    /// Returns the stream's bytes from `position` on: at least a period, so longer messages are sent in
+    /// parts.
     pub(super) fn at(&self, position: u64) -> &[u8] {
         &self.0[(position % PERIOD_BYTES as u64) as usize..]
     }
 
-    /// Whether all of these are the stream's bytes at `position`.
+    /// Whether all of `bytes` are the stream's bytes at `position`.
     pub(super) fn is_at(&self, position: u64, bytes: &[u8]) -> bool {
         let mut position = position;
         bytes.chunks(PERIOD_BYTES).all(|part| {
@@ -39,7 +39,7 @@ impl Payload {
         })
     }
 
-    /// The same for 64 bytes in each 16 KiB, and the last ones.
+    /// Like [`is_at`](Self::is_at), for 64 bytes in each 16 KiB, and the last ones.
     pub(super) fn is_at_hastily(&self, position: u64, bytes: &[u8]) -> bool {
         let last = bytes.len().saturating_sub(LOOK_BYTES);
         (0..bytes.len()).step_by(LOOK_EACH_BYTES).chain([last]).all(|from| {

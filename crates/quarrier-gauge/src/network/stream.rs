@@ -1,4 +1,4 @@
-//! Bytes over TCP, as fast as possible.
+//! TCP streams, as fast as possible.
 
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
@@ -18,18 +18,17 @@ use crate::schedule::{Schedule, Turn};
 const READ_BYTES: usize = 128 << 10;
 /// One read in this many is compared whole, the others in a few places.
 const WHOLE_EACH: u64 = 64;
-/// The clock is read once for this many bytes.
+/// Number of bytes between two readings of the clock.
 const UNTIMED_BYTES: usize = 64 << 10;
 const UNTIMED: usize = 64;
-/// The number of polls, each yielding to other threads, before a receiver sleeps. Over the loopback
-/// the sender has to wake a sleeping receiver by an interrupt of the other processor, which is
-/// expensive on a virtual machine; under BBR, which paces bytes, it does so each time. With one
-/// stream, in GB/s: 2.8 without polling, 3.2 with 32 polls, up to 3.6 with 128 (Reno 4.4, 4.8, 4.8;
-/// iperf3, which calls `select` first, 3.1 and 4.7). Polling without yielding took a fifth from
-/// four streams.
+/// The number of polls, each yielding to other threads, before a receiver sleeps. Over the loopback the
+/// sender has to wake a sleeping receiver by an interrupt of the other processor, which is expensive on
+/// a virtual machine; under BBR, which paces bytes, it does so each time. With one stream, in GB/s: 2.8
+/// without polling, 3.2 with 32 polls, up to 3.6 with 128 (Reno 4.4, 4.8, 4.8; iperf3, which calls
+/// `select` first, 3.1 and 4.7). Polling without yielding cost four streams a fifth of their rate.
 const LOOKS: u32 = 32;
 
-/// Sends messages by the schedule. Returns their bytes.
+/// Sends messages by the schedule. Returns the number of bytes.
 pub(super) fn send(link: &Link<'_>, payload: &Payload, schedule: &mut Schedule<'_>) -> Result<u64> {
     let message_bytes = link.terms.message_bytes;
     let group = (UNTIMED_BYTES / message_bytes).clamp(1, UNTIMED);
@@ -80,8 +79,8 @@ pub(super) fn receive(guest: &Guest<'_>) -> std::result::Result<Account, String>
     Ok(account)
 }
 
-/// Reads some bytes, or none at the end of the stream. It polls before it sleeps. `heard` is the
-/// time of the last bytes.
+/// Reads some bytes, or none at the end of the stream. Polls before it sleeps. `heard` is the time of
+/// the last bytes.
 pub(super) fn read_some(
     guest: &Guest<'_>,
     looks: u32,
@@ -89,7 +88,7 @@ pub(super) fn read_some(
     heard: &mut Instant,
     reads: u64,
 ) -> std::result::Result<Option<usize>, String> {
-    /// Reading the clock each time would cost time of its own.
+    /// Reading the clock at every poll would take time itself.
     const CLOCK_EACH: u64 = 256;
     loop {
         match read_soon(&guest.stream, looks, buffer) {

@@ -1,4 +1,4 @@
-//! The jobs of a report, and those that the profile needs.
+//! The jobs of a report, and those for the profile.
 
 use super::datagram::DATAGRAM_BYTES_MAX;
 use super::job::{Course, Job, Protocol};
@@ -8,7 +8,7 @@ const KIB: usize = 1 << 10;
 /// The message size of the sweeps over streams; the default of iperf3.
 const LARGE: usize = 128 * KIB;
 
-/// All jobs but the offered ones, which depend on the rates of the others.
+/// All jobs except the offered ones, which depend on the rates of the others.
 pub(super) fn jobs(wanted: &Wanted) -> Vec<Job> {
     if wanted.quick { quick(&wanted.threads) } else { full() }
 }

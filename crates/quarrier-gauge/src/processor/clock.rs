@@ -1,20 +1,20 @@
 //! The actual clock of a core, measured by dependent additions, which take one cycle each.
 //!
-//! A virtual machine does not know its clock, and a real machine changes it from minute to minute.
-//! So it is measured next to the work whose cycles are counted.
+//! A virtual machine does not know its clock, and a real machine changes it from minute to minute. So
+//! it is measured next to the work whose cycles are counted.
 
 use std::time::Instant;
 
 use crate::error::{Error, Result};
 
-/// Additions of one step of the chain.
+/// Number of additions in one step of the chain.
 const STEP: u64 = 64;
 
 /// Returns the cycles per second of the core that runs the calling thread, by `tries` chains of
 /// `steps` steps. The fastest one counts, since an interruption can only make a chain slower.
 ///
 /// # Errors
-/// A chain computed a wrong value, or this architecture has none.
+/// If a chain computes a wrong value, or this architecture has none.
 pub(crate) fn fastest(tries: u32, steps: u64) -> Result<f64> {
     let mut best: f64 = 0.0;
     for _ in 0..tries.max(1) {
@@ -28,7 +28,7 @@ pub(crate) fn fastest(tries: u32, steps: u64) -> Result<f64> {
 /// Runs a chain of `steps` times 64 additions, checks their sum, and returns it.
 ///
 /// # Errors
-/// The sum is wrong, or there is no chain for this architecture.
+/// If the sum is wrong, or this architecture has no chain.
 pub(crate) fn chain(steps: u64) -> Result<u64> {
     let additions = steps * STEP;
     let sum = additions_one_after_another(steps).ok_or_else(|| {
@@ -68,7 +68,7 @@ fn additions_one_after_another(steps: u64) -> Option<u64> {
     Some(sum)
 }
 
-/// Adds 1, 64 times a step.
+/// Adds 1, 64 times per step.
 #[cfg(target_arch = "aarch64")]
 fn additions_one_after_another(steps: u64) -> Option<u64> {
     if steps == 0 {

@@ -1,4 +1,4 @@
-//! Instruction sets of the arithmetic that is measured.
+//! Instruction sets whose arithmetic is measured.
 
 /// An instruction set whose arithmetic is measured. For the sets that kernels need see
 /// `quarrier_core::isa::Isa`.
@@ -32,7 +32,7 @@ impl Isa {
         Isa::ALL.into_iter().find(|isa| isa.name().eq_ignore_ascii_case(name))
     }
 
-    /// Whether this machine has it and this program supports it.
+    /// Whether this machine has the set and this program supports it.
     #[cfg(target_arch = "x86_64")]
     pub fn is_available(self) -> bool {
         let fused = is_x86_feature_detected!("fma") && is_x86_feature_detected!("avx2");
@@ -43,7 +43,7 @@ impl Isa {
         }
     }
 
-    /// Whether this machine has it and this program supports it.
+    /// Whether this machine has the set and this program supports it.
     #[cfg(not(target_arch = "x86_64"))]
     pub fn is_available(self) -> bool {
         self == Isa::Portable

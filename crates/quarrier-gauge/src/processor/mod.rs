@@ -1,7 +1,7 @@
 //! The abilities of a core: instruction sets, loops of arithmetic, its clock, and the operations
 //! per cycle that its design allows.
 //!
-//! Trials use them to see whether threads had their cores, and the area [`cpu`](crate::cpu) to
+//! Trials use them to detect whether threads had their cores, and the area [`cpu`](crate::cpu) to
 //! measure cores.
 
 pub(crate) mod arch;

@@ -21,7 +21,7 @@ const STEPS: u32 = 1 << 12;
 /// The probe of one core.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Core {
-    /// Cycles a second.
+    /// The clock in cycles per second.
     pub(crate) clock_hertz: f64,
     /// Fused multiply-add instructions that started per cycle.
     pub(crate) fused_per_cycle: f64,
@@ -42,8 +42,8 @@ pub(crate) fn core_now() -> Option<Core> {
         .collect();
     let clock_hertz = before_hertz.max(clock::fastest(CLOCK_SLICES, CLOCK_STEPS).ok()?);
     slices.sort_by(f64::total_cmp);
-    // A late thread leaves the core to the others in the first slices, and an interruption slows a
-    // few: neither affects a quarter of the slices.
+    // A late thread leaves the core to the others in the first slices, and an interruption slows a few:
+    // neither affects a quarter of the slices.
     let slice = slices[SLICES * 3 / 4];
     let fused = f64::from(STEPS) * arch::CHAINS as f64;
     let fused_per_cycle = fused / slice / clock_hertz;

@@ -1,7 +1,7 @@
 //! The operations per cycle that the processor's design allows.
 //!
-//! The tables are from the makers' optimisation guides. cpuid reports the width of the units on
-//! some processors; on others only family and model tell it.
+//! The tables are from the vendors' optimisation guides. Some processors report the width of their
+//! units in cpuid; on others only family and model reveal it.
 
 use super::{Isa, Lane};
 
@@ -15,8 +15,8 @@ pub fn fused_per_cycle(isa: Isa) -> Option<u32> {
     }
 }
 
-/// The most floating-point operations that one core finishes per cycle; a fused multiply-add counts
-/// as two.
+/// Maximum number of floating-point operations that one core finishes per cycle; a fused multiply-add
+/// counts as two.
 pub fn flop_per_cycle(isa: Isa, lane: Lane) -> Option<f64> {
     let lanes = isa.width_bits(lane.bits()) / lane.bits();
     lane.is_float().then_some(())?;

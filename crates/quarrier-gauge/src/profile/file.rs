@@ -1,5 +1,4 @@
-//! The file of a profile. It is written whole or not at all, and its contents are checked when it
-//! is read.
+//! The file of a profile, written whole or not at all, and validated when read.
 
 use std::fs;
 use std::io::{self, Read, Write};
@@ -10,17 +9,17 @@ use serde::Serialize;
 use super::{FORMAT, MachineProfile};
 use crate::error::{Error, Result};
 
-/// The maximum size of a profile; larger files are not read.
+/// Maximum size of a profile in bytes.
 const FILE_BYTES_MOST: u64 = 1 << 20;
-/// The maximum length of a list.
+/// Maximum length of a list.
 const LIST_MOST: usize = 4096;
 
 impl MachineProfile {
-    /// The profile at `path`; `None` if there is no file.
+    /// Loads the profile at `path`; `None` if there is no file.
     ///
     /// # Errors
-    /// The file cannot be read, or is not a profile of this version: larger than 1 MiB, not JSON,
-    /// another format, an impossible number. Then the machine should be measured again.
+    /// If the file cannot be read, or is not a profile of this version: larger than 1 MiB, not JSON,
+    /// another format, an impossible number. The machine should then be measured again.
     pub fn load(path: &Path) -> Result<Option<Self>> {
         let Some(bytes) = read(path, FILE_BYTES_MOST)? else { return Ok(None) };
         let profile = parse(&bytes).map_err(|reason| bad(path, &reason))?;
@@ -36,7 +35,7 @@ impl MachineProfile {
     }
 }
 
-/// The contents of the file at `path`; `None` if there is no file.
+/// Reads the file at `path`; `None` if there is no file.
 pub(super) fn read(path: &Path, bytes_most: u64) -> Result<Option<Vec<u8>>> {
     let file = match fs::File::open(path) {
         Ok(file) => file,
@@ -81,7 +80,7 @@ pub(super) fn write(path: &Path, content: &impl Serialize) -> Result<()> {
     })
 }
 
-/// Whether there is no file, or a file in place of a folder, which writing will report.
+/// Whether the file is missing, or a file is in the place of a folder, which writing will report.
 fn is_missing(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
 }
@@ -109,8 +108,8 @@ fn parse(bytes: &[u8]) -> std::result::Result<MachineProfile, String> {
 }
 
 impl MachineProfile {
-    /// Whether every number is usable for plans (finite, above 0, possible for a machine) and every
-    /// list short enough.
+    /// Whether every number is usable for planning (finite, above 0, possible for a machine) and every
+    /// list is short enough.
     fn is_possible(&self) -> bool {
         let rate = |rate: f64| rate.is_finite() && rate > 0.0 && rate < 1e18;
         let time = |time: f64| time.is_finite() && time > 0.0 && time < 1e4;

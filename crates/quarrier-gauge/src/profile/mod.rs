@@ -1,14 +1,14 @@
-//! The machine profile: the few ceilings by which the engine plans, as plain numbers.
+//! The machine profile: the few ceilings that the engine uses for planning, as plain numbers.
 //!
 //! ```text
 //!  Report ─→ update ─→ MachineProfile ─→ save ─→ a file of JSON
 //!                                     ←─ load ←─
 //! ```
 //!
-//! The caller decides where that file is; [`MachineKey::file_name`] gives its name. A profile holds one
-//! machine and the mount points that were measured. Beside it are the [`Repeats`], the results of the
-//! last runs, by which the next one finds readings that do not repeat. [`MachineProfile::stale`] and
-//! [`Disk::is_stale`] say whether a measurement is old, or of something else.
+//! The caller chooses the folder of that file; [`MachineKey::file_name`] is its name. A profile holds
+//! one machine and the measured mount points. Beside it are the [`Repeats`], the results of recent
+//! runs, which reveal readings that do not repeat. [`MachineProfile::stale`] and [`Disk::is_stale`]
+//! detect measurements that are old, or of something else.
 
 mod file;
 mod place;
@@ -22,17 +22,17 @@ use crate::conditions::Machine;
 pub use place::{MountPoint, mount_point};
 pub use repeats::{REPEATS_WITHIN_SECONDS, Repeats};
 
-/// The format of the file; files of other formats are not read.
+/// The format of the file; other formats are not read.
 pub const FORMAT: u32 = 1;
 
 /// A machine is measured again after this many seconds: 30 days.
 pub const STALE_AFTER_SECONDS: u64 = 30 * 24 * 3600;
 
-/// The figures by which the engine plans. Any list may be empty, any number missing.
+/// The figures that the engine uses for planning. Any list may be empty, any number missing.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MachineProfile {
-    /// [`FORMAT`].
+    /// The format: [`FORMAT`].
     pub format: u32,
     /// The version of quarrier that measured.
     pub quarrier: String,
@@ -44,26 +44,26 @@ pub struct MachineProfile {
     /// Caches, main memory, and files in the page cache.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory: Option<Memory>,
-    /// One for each mount point that was measured.
+    /// The measured disks, one for each mount point.
     #[serde(default)]
     pub disks: Vec<Disk>,
-    /// The loopback.
+    /// The loopback network.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub network: Option<Network>,
-    /// One for each device that runs kernels.
+    /// The devices that run kernels.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub gpus: Vec<Gpu>,
 }
 
-/// Identifies a machine, and distinguishes it from its state before a change.
+/// Identifies a machine, and detects that it has changed.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MachineKey {
     /// The name of the host.
     pub name: String,
-    /// The processor's name of itself.
+    /// The model name that the processor reports.
     pub cpu_model: String,
-    /// CPUs that the process might use.
+    /// The number of CPUs that the process could use.
     pub cpus: u32,
     /// Main memory in bytes.
     pub memory_bytes: u64,
@@ -75,9 +75,9 @@ pub struct MachineKey {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Cpu {
-    /// When it was measured, in seconds since 1970.
+    /// The time of the measurement, in seconds since 1970.
     pub when: u64,
-    /// Whether others used the machine meanwhile, for one of the numbers at least.
+    /// Whether others disturbed any of the numbers.
     pub disturbed: bool,
     /// The clock in Hz, if it was measured.
     pub clock_hertz: Option<f64>,
@@ -89,17 +89,17 @@ pub struct Cpu {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Memory {
-    /// When it was measured, in seconds since 1970.
+    /// The time of the measurement, in seconds since 1970.
     pub when: u64,
-    /// Whether others used the machine meanwhile, for one of the numbers at least.
+    /// Whether others disturbed any of the numbers.
     pub disturbed: bool,
-    /// Bytes read per second from main memory, in order, by threads.
+    /// Sequential read bandwidth of main memory in bytes per second, by threads.
     pub read: Vec<ByThreads>,
     /// Bytes copied per second, by threads; each byte counts twice, as read and as written.
     pub copy: Vec<ByThreads>,
-    /// Bytes per second that `pread` returns from the page cache, by block and threads.
+    /// Bytes per second that `pread` returns from the page cache, by block size and threads.
     pub cached_file_read: Vec<ByBlock>,
-    /// Seconds per load from main memory that depends on the one before.
+    /// Latency of a dependent load from main memory, in seconds.
     pub latency_seconds: Option<f64>,
 }
 
@@ -109,29 +109,29 @@ pub struct Memory {
 pub struct Disk {
     /// The mount point, its device, and its file system.
     pub mount: MountPoint,
-    /// When it was measured, in seconds since 1970.
+    /// The time of the measurement, in seconds since 1970.
     pub when: u64,
-    /// Whether others used the machine meanwhile, for one of the numbers at least.
+    /// Whether others disturbed any of the numbers.
     pub disturbed: bool,
-    /// Bytes per second, read in order past the page cache, by block and depth.
+    /// Sequential read rate without the page cache in bytes per second, by block size and depth.
     pub sequential_read: Vec<ByBlock>,
-    /// Reads of 4 KiB per second at random offsets past the page cache, by depth.
+    /// Random reads of 4 KiB per second without the page cache, by depth.
     pub random_read: Vec<ByDepth>,
-    /// Seconds for one such read, the median at depth 1.
+    /// The median time of one random read at depth 1, in seconds.
     pub latency_seconds: Option<f64>,
 }
 
-/// The loopback.
+/// The loopback network.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Network {
-    /// When it was measured, in seconds since 1970.
+    /// The time of the measurement, in seconds since 1970.
     pub when: u64,
-    /// Whether others used the machine meanwhile, for one of the numbers at least.
+    /// Whether others disturbed any of the numbers.
     pub disturbed: bool,
     /// The highest rate of TCP in bytes per second.
     pub tcp_bytes_per_second: Option<f64>,
-    /// Seconds for a request and its answer, the median.
+    /// The median time of a request and its answer, in seconds.
     pub round_trip_seconds: Option<f64>,
 }
 
@@ -139,15 +139,15 @@ pub struct Network {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Gpu {
-    /// Its name in readings.
+    /// The name of the device in readings.
     pub device: String,
-    /// The interface to it: `opencl`, `cuda`.
+    /// The driver interface: `opencl`, `cuda`.
     pub driver: String,
-    /// When it was measured, in seconds since 1970.
+    /// The time of the measurement, in seconds since 1970.
     pub when: u64,
-    /// Whether others used the machine meanwhile, for one of the numbers at least.
+    /// Whether others disturbed any of the numbers.
     pub disturbed: bool,
-    /// The highest rate from pinned memory of the host, in bytes per second.
+    /// The highest transfer rate from pinned host memory, in bytes per second.
     pub host_to_device: f64,
     /// The rate at which the device reads its own memory, in bytes per second.
     pub memory_read: Option<f64>,
@@ -159,11 +159,11 @@ pub struct Gpu {
 pub struct ByThreads {
     /// The number of threads.
     pub threads: u32,
-    /// Their rate together, per second.
+    /// The combined rate per second.
     pub per_second: f64,
 }
 
-/// A rate of bytes by the block of one request.
+/// A byte rate by the block size of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ByBlock {
@@ -171,13 +171,13 @@ pub struct ByBlock {
     pub block_bytes: u64,
     /// The number of threads.
     pub threads: u32,
-    /// Requests in flight per thread; 1 if each waits for the one before.
+    /// Requests in flight per thread; 1 if each waits for the preceding one.
     pub depth: u32,
-    /// Their rate together, in bytes per second.
+    /// The combined rate, in bytes per second.
     pub bytes_per_second: f64,
 }
 
-/// A rate of requests by the number in flight.
+/// A request rate by the number in flight.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ByDepth {
@@ -189,20 +189,20 @@ pub struct ByDepth {
     pub per_second: f64,
 }
 
-/// Why plans should not use a profile.
+/// Why a profile should not be used for planning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Stale {
-    /// It was measured on another machine, or this one was changed since.
+    /// It was measured on another machine, or this one has changed since.
     OtherMachine,
     /// It is older than [`STALE_AFTER_SECONDS`], or from the future.
     Old,
-    /// It holds nothing about memory, which every plan needs.
+    /// It lacks memory rates, which every plan needs.
     Incomplete,
 }
 
 impl MachineProfile {
-    /// A profile of `machine` without any number.
+    /// Creates a profile of `machine` without any number.
     pub fn new(machine: &Machine) -> Self {
         MachineProfile {
             format: FORMAT,
@@ -212,8 +212,8 @@ impl MachineProfile {
         }
     }
 
-    /// Why to measure again at `now` (seconds since 1970) on `machine`; `None` if plans may use the
-    /// profile.
+    /// Why to measure again at `now` (seconds since 1970) on `machine`; `None` if the profile can be
+    /// used.
     pub fn stale(&self, machine: &MachineKey, now: u64) -> Option<Stale> {
         if self.machine != *machine {
             return Some(Stale::OtherMachine);
@@ -258,12 +258,12 @@ impl MachineKey {
     }
 
     /// The file name for this machine in a folder that machines may share. It depends on the host's
-    /// name and the processor, so that a machine that changed otherwise replaces its file.
+    /// name and the processor, so a machine with other changes replaces its file.
     pub fn file_name(&self) -> String {
         format!("machine-{:016x}.json", self.hash())
     }
 
-    /// The file name of its [`Repeats`] in the same folder.
+    /// The file name of the machine's [`Repeats`] in the same folder.
     pub fn repeats_file_name(&self) -> String {
         format!("machine-{:016x}.repeats.json", self.hash())
     }
@@ -288,7 +288,7 @@ impl std::fmt::Display for Stale {
     }
 }
 
-/// Whether it is old, or from a future that a wrong clock may have shown.
+/// Whether the time is old, or in a future that a wrong clock may have shown.
 fn is_old(when: u64, now: u64) -> bool {
     when > now.saturating_add(24 * 3600) || now.saturating_sub(when) > STALE_AFTER_SECONDS
 }

@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MountPoint {
-    /// The folder at which it is mounted.
+    /// The folder where it is mounted.
     pub path: String,
     /// The mounted device, for example `/dev/vda1`.
     pub device: String,
@@ -22,7 +22,7 @@ pub struct MountPoint {
 /// Returns the mount point that holds `path`, an existing file or folder.
 ///
 /// # Errors
-/// The path cannot be resolved, or the system does not report the mount.
+/// If the path cannot be resolved, or the system does not report the mount.
 pub fn mount_point(path: &Path) -> Result<MountPoint> {
     let subject = path.display().to_string();
     let full = fs::canonicalize(path).map_err(|error| Error::io(&subject, "find", error))?;
@@ -32,7 +32,7 @@ pub fn mount_point(path: &Path) -> Result<MountPoint> {
         .ok_or_else(|| Error::BadRequest(format!("{subject}: is on no known mount point")))
 }
 
-/// Returns the last of the deepest mounts above `path`: a later one hides those before it.
+/// Returns the last of the deepest mounts above `path`: a later mount hides earlier ones.
 fn holder(table: &str, path: &Path) -> Option<MountPoint> {
     let above = table.lines().filter_map(parse).filter(|(folder, _)| path.starts_with(folder));
     above.max_by_key(|(folder, _)| folder.components().count()).map(|(_, mount)| mount)

@@ -1,8 +1,8 @@
 //! Results of recent runs, for comparison with the next one.
 //!
-//! For as long as a process runs, its memory may lie in a better or worse place, or its virtual
-//! machine may have another neighbour: then all its runs agree, and differ from those of the next
-//! process. Only another process can show that.
+//! As long as a process runs, its memory may have a better or worse placement, or its virtual machine
+//! another neighbour: all its runs then agree, and differ from those of the next process. Only another
+//! process can reveal that.
 
 use std::path::Path;
 
@@ -14,12 +14,12 @@ use crate::error::Result;
 use crate::reading::{Area, Reading, Subject};
 use crate::report::Report;
 
-/// Results older than this are not compared: an hour.
+/// Maximum age of results for a comparison: an hour.
 pub const REPEATS_WITHIN_SECONDS: u64 = 3600;
 
-/// Values repeat if they differ by no more than this share of the lesser one.
+/// Values repeat if they differ by no more than this share of the smaller one.
 const DIFFER_MIN: f64 = 0.05;
-/// Larger files are not read.
+/// Maximum size of the file.
 const FILE_BYTES_MOST: u64 = 16 << 20;
 
 /// The readings of the last runs on one machine.
@@ -33,9 +33,9 @@ pub struct Repeats {
 /// An undisturbed reading of an earlier run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct Earlier {
-    /// The start of its run, in seconds since 1970.
+    /// The start of the run, in seconds since 1970.
     when: u64,
-    /// The mount point of a disk, or the other end of a network; empty for parts of the machine.
+    /// The mount point of a disk, or the other end of a network; empty for parts of the machine itself.
     place: String,
     #[serde(flatten)]
     subject: Subject,
@@ -43,16 +43,16 @@ struct Earlier {
 }
 
 impl Repeats {
-    /// Makes an empty set for this machine.
+    /// Creates an empty set for this machine.
     pub fn new(machine: MachineKey) -> Repeats {
         Repeats { machine, readings: Vec::new() }
     }
 
-    /// Reads the results of `machine` from the file at `path`; empty if there is no such file, or
-    /// the machine has changed since.
+    /// Reads the results of `machine` from the file at `path`; empty if the file is missing, or the
+    /// machine has changed since.
     ///
     /// # Errors
-    /// The file cannot be read, or has another format.
+    /// If the file cannot be read, or has another format.
     pub fn load(path: &Path, machine: &MachineKey) -> Result<Repeats> {
         let none = || Repeats::new(machine.clone());
         let Some(bytes) = read(path, FILE_BYTES_MOST)? else { return Ok(none()) };
@@ -62,7 +62,7 @@ impl Repeats {
         Ok(if found.machine == *machine { found } else { none() })
     }
 
-    /// Writes them to `path`, replacing any file there, and creates the folders above it.
+    /// Writes the results to `path`, replacing any file there, and creates the folders above it.
     ///
     /// # Errors
     /// The operating system's error; no partial file is left behind.
@@ -70,9 +70,9 @@ impl Repeats {
         write(path, self)
     }
 
-    /// Marks readings of `report` as disturbed that nothing else disturbed, if a run in the hour
-    /// before gave a value that differs by more than 5 %. `place_of` names the object of an area's
-    /// measurements, if that is not the machine itself.
+    /// Marks otherwise undisturbed readings of `report` as disturbed if a run in the preceding hour
+    /// gave a value that differs by more than 5 %. `place_of` names the object of an area's
+    /// measurements, unless that is the machine itself.
     pub fn hold(&self, report: &mut Report, place_of: impl Fn(Area) -> String) {
         for reading in &mut report.readings {
             let place = place_of(reading.area);
@@ -94,7 +94,7 @@ impl Repeats {
         }
     }
 
-    /// Stores the undisturbed readings of `report`, replacing earlier ones, and drops those that are
+    /// Stores the undisturbed readings of `report`, replacing earlier ones, and drops results that are
     /// too old.
     pub fn update(&mut self, report: &Report, place_of: impl Fn(Area) -> String) {
         self.readings.retain(|earlier| earlier.is_recent(report.when));
@@ -115,7 +115,7 @@ impl Earlier {
         self.place == place && self.subject == reading.subject()
     }
 
-    /// A result from the future is not recent: a wrong clock may have shown it.
+    /// A result from the future is not recent: a wrong clock may have produced it.
     fn is_recent(&self, now: u64) -> bool {
         now.checked_sub(self.when).is_some_and(|ago| ago <= REPEATS_WITHIN_SECONDS)
     }

@@ -11,12 +11,11 @@ use crate::report::{Ceilings, Report};
 const SMALL_BYTES: u64 = 4096;
 
 impl MachineProfile {
-    /// Takes over the readings of `report`; the others stay. `mount` is the place of the disk's
-    /// measurements; `over_loopback` says whether the network's readings are of the loopback.
+    /// Updates the profile with the readings of `report`; the others stay. `mount` is the place of the
+    /// disk's measurements; `over_loopback` says whether the network readings are of the loopback.
     ///
-    /// A reading that other users disturbed does not replace an undisturbed one that is not stale.
-    /// If there is no other, it is taken: a plan by too low a ceiling is better than a plan without
-    /// one.
+    /// A disturbed reading does not replace an undisturbed one that is not stale. If there is no other,
+    /// it is stored: planning with too low a ceiling is better than planning without one.
     pub fn update(&mut self, report: &Report, mount: Option<MountPoint>, over_loopback: bool) {
         let ceilings = Ceilings::of(report);
         self.quarrier.clone_from(&report.quarrier);
@@ -68,7 +67,7 @@ impl MachineProfile {
     }
 }
 
-/// Whether a reading of this time, disturbed or not, may replace the one held.
+/// Whether a reading with this time and disturbance may replace the stored one.
 fn is_better(new: (u64, bool), held: Option<(u64, bool)>) -> bool {
     held.is_none_or(|(when, disturbed)| !new.1 || disturbed || is_old(when, new.0))
 }

@@ -5,22 +5,22 @@ use super::Report;
 use crate::conditions::Cache;
 use crate::reading::{Area, Reading, Unit};
 
-/// Looks for ceilings in a report. Where one was not measured, it is missing.
+/// Finds ceilings in a report; those that were not measured are missing.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Ceilings<'r> {
     report: &'r Report,
 }
 
-/// A level of memory, from the nearest on; the last is main memory.
+/// A level of memory, the nearest first; the last is main memory.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Level<'r> {
     /// `L1`, `L2` … `memory`.
     pub(crate) name: String,
-    /// The highest rate of reading there.
+    /// The reading with the highest read rate of the level.
     pub(crate) reading: &'r Reading,
 }
 
-/// Arrays of this many times the last cache are in main memory, and so are those of this many bytes.
+/// Arrays larger than the last cache by this factor count as main memory, and so do those of this size.
 const BEYOND_CACHES: u64 = 4;
 const BEYOND_CACHES_BYTES: u64 = 1 << 30;
 
@@ -29,7 +29,7 @@ impl<'r> Ceilings<'r> {
         Ceilings { report }
     }
 
-    /// All readings of an area that `fits`.
+    /// All readings of an area that satisfy `fits`.
     pub(crate) fn all(
         self,
         area: Area,
@@ -39,7 +39,7 @@ impl<'r> Ceilings<'r> {
         some.filter(move |r| r.area == area && r.value.is_finite() && r.value > 0.0 && fits(r))
     }
 
-    /// The best of them.
+    /// The best of these readings.
     pub(crate) fn best(self, area: Area, fits: impl Fn(&Reading) -> bool) -> Option<&'r Reading> {
         self.all(area, fits).reduce(|a, b| {
             let is_better =
@@ -48,8 +48,8 @@ impl<'r> Ceilings<'r> {
         })
     }
 
-    /// The most floating-point operations a second with numbers of this kind, as chains of
-    /// instructions reach them.
+    /// The highest rate of floating-point operations with numbers of this type, in chains of
+    /// instructions.
     pub(crate) fn arithmetic(self, kind: &str) -> Option<&'r Reading> {
         self.comparable(self.chains(kind))
     }
@@ -66,7 +66,8 @@ impl<'r> Ceilings<'r> {
         best(&mut same).or_else(|| best(&mut all.iter().copied()))
     }
 
-    /// The most that the design allows with numbers of this kind at the measured clock, on so many threads.
+    /// The theoretical maximum of the design with numbers of this type at the measured clock, on this many
+    /// threads.
     pub(crate) fn theoretical(self, kind: &str, threads: u64) -> Option<&'r Reading> {
         self.best(Area::Cpu, |r| {
             r.measurement == "theoretical peak"
@@ -75,8 +76,8 @@ impl<'r> Ceilings<'r> {
         })
     }
 
-    /// The number of threads at which both arithmetic and memory were measured, so that they can stand in one
-    /// drawing: the most that have a CPU each, or else the least.
+    /// The number of threads at which both arithmetic and memory were measured, so that one drawing can have
+    /// both: the most that have a CPU each, or else the least.
     pub(crate) fn common_threads(self) -> Option<u64> {
         let reads = || self.all(Area::Memory, |r| is_sweep(r, "read"));
         let both = |chain: &&Reading| {
@@ -93,12 +94,12 @@ impl<'r> Ceilings<'r> {
         fitting.or(common.first()).copied()
     }
 
-    /// Chains of instructions that multiply and add numbers of this kind.
+    /// Readings of instruction chains that multiply and add numbers of this type.
     pub(crate) fn chains(self, kind: &str) -> impl Iterator<Item = &'r Reading> {
         self.all(Area::Cpu, move |r| is_chain(r) && r.parameters.text("type") == Some(kind))
     }
 
-    /// The product of matrices of this kind.
+    /// The product of matrices of this type.
     pub(crate) fn product(self, kind: &str) -> Option<&'r Reading> {
         self.comparable(self.all(Area::Cpu, move |r| {
             r.measurement == "matrix product" && r.parameters.text("type") == Some(kind)
@@ -114,12 +115,12 @@ impl<'r> Ceilings<'r> {
         kinds
     }
 
-    /// Readings of `measurement`, by whatever variant of it, in main memory.
+    /// Readings of `measurement`, in any variant, in main memory.
     pub(crate) fn main_memory(self, measurement: &str) -> impl Iterator<Item = &'r Reading> {
         self.all(Area::Memory, move |r| is_sweep(r, measurement) && self.is_beyond_caches(r))
     }
 
-    /// Whether a reading went over more bytes than caches hold.
+    /// Whether the reading used more bytes than the caches hold.
     pub(crate) fn is_beyond_caches(self, reading: &Reading) -> bool {
         let last = self.report.machine.last_cache_bytes();
         let beyond = last.saturating_mul(BEYOND_CACHES).min(BEYOND_CACHES_BYTES);
@@ -131,8 +132,8 @@ impl<'r> Ceilings<'r> {
         self.comparable(self.main_memory(measurement))
     }
 
-    /// Seconds for a load from main memory that waits for the one before: over the largest set,
-    /// on the pages where it takes longer.
+    /// Latency of a dependent load from main memory, in seconds: over the largest set, on the slower
+    /// type of pages.
     pub(crate) fn latency(self) -> Option<&'r Reading> {
         let bytes = |reading: &Reading| reading.parameters.integer("block_bytes");
         let some = || self.all(Area::Memory, |r| r.measurement == "latency");
@@ -140,15 +141,15 @@ impl<'r> Ceilings<'r> {
         some().filter(|r| bytes(r) == Some(largest)).max_by(|a, b| a.value.total_cmp(&b.value))
     }
 
-    /// The rate at which so many threads read at each level of memory that was measured.
+    /// The read rate of this many threads at each measured level of memory.
     pub(crate) fn levels(self, threads: u64) -> Vec<Level<'r>> {
         let machine = &self.report.machine;
         let mut levels = Vec::new();
         let mut above = None;
         for cache in &machine.caches {
             let inside = |r: &Reading| {
-                // Well inside the caches of this level that the threads have together, well
-                // outside of those of the level before.
+                // Well inside the combined caches of this level, and well outside of those of the level
+                // before.
                 let most = together(cache, threads, machine.cpus) / 4 * 3;
                 let least = above.map_or(0, |above| {
                     together(above, threads, machine.cpus).saturating_mul(3) / 2
@@ -169,7 +170,7 @@ impl<'r> Ceilings<'r> {
         levels
     }
 
-    /// Messages by this protocol, each sent when the one before is done or answered.
+    /// Closed-loop messages with this protocol.
     pub(crate) fn network(self, name: &str, protocol: &str) -> Option<&'r Reading> {
         self.best(Area::Network, |r| {
             r.measurement == name
@@ -178,8 +179,7 @@ impl<'r> Ceilings<'r> {
         })
     }
 
-    /// Requests of the disk with this name and way past or through the page cache, in a closed
-    /// loop.
+    /// Disk requests with this name, through the page cache or not, in a closed loop.
     pub(crate) fn disk(self, name: &str, cache: &str) -> impl Iterator<Item = &'r Reading> {
         self.all(Area::Disk, move |r| {
             r.measurement == name && r.parameters.text("cache") == Some(cache)
@@ -192,7 +192,7 @@ pub(crate) fn count(reading: &Reading, name: &str) -> u64 {
     reading.parameters.integer(name).unwrap_or(1).max(1)
 }
 
-/// The bytes of all caches like this one that `threads` threads have, each on a CPU of its own.
+/// The combined size of all caches like this one that `threads` threads have, each on its own CPU.
 fn together(cache: &Cache, threads: u64, cpus: u32) -> u64 {
     let there = u64::from(cpus.div_ceil(cache.shared_by.max(1))).max(1);
     cache.bytes.saturating_mul(threads.min(there))
@@ -202,7 +202,7 @@ fn is_chain(reading: &Reading) -> bool {
     reading.measurement == "multiply-add" && reading.unit == Unit::FlopPerSecond
 }
 
-/// `read` is also read in several streams at once.
+/// Whether this is `measurement` or, for `read`, its variant with several streams.
 fn is_sweep(reading: &Reading, measurement: &str) -> bool {
     let rest = reading.measurement.strip_prefix(measurement);
     reading.unit == Unit::BytesPerSecond

@@ -1,8 +1,7 @@
-//! Arranges readings for drawing: sweeps over one parameter, with a line for each value of the
-//! others.
+//! Arranges readings for drawing: sweeps over one parameter, with a line for each value of the others.
 //!
-//! It knows no measurement by name. One of the parameters that differ within a measurement becomes
-//! the axis, some divide figures, the rest distinguish lines.
+//! It knows no measurement by name. One of the parameters that vary within a measurement becomes the
+//! axis, some divide figures, the rest distinguish lines.
 
 use std::collections::BTreeMap;
 
@@ -31,13 +30,13 @@ pub(crate) struct Figure<'r> {
 /// One line.
 #[derive(Debug, Clone)]
 pub(crate) struct Sweep<'r> {
-    /// Distinguishes it from the others, in words; empty if it is alone.
+    /// Distinguishes it from the other lines, in words; empty if it is the only one.
     pub(crate) label: String,
-    /// In the order of the axis.
+    /// The points, in the order of the axis.
     pub(crate) points: Vec<(f64, &'r Reading)>,
 }
 
-/// A parameter with fewer values becomes no axis.
+/// A parameter with fewer values does not become an axis.
 const AXIS_VALUES_LEAST: usize = 3;
 /// A figure with more lines is divided.
 const LINES_MOST: usize = 6;
@@ -71,8 +70,8 @@ pub(crate) fn groups(readings: &[Reading]) -> Vec<Group<'_>> {
 }
 
 impl<'r> Group<'r> {
-    /// Returns the reading with the best rate of those that `fits`: one each for direct access and
-    /// through the page cache, since these cannot be compared.
+    /// Returns the reading with the best rate of those that satisfy `fits`: one each for direct access
+    /// and through the page cache, since these cannot be compared.
     pub(crate) fn bests(&self, fits: impl Fn(&Reading) -> bool) -> Vec<&'r Reading> {
         let mut bests: Vec<&Reading> = Vec::new();
         let way = |reading: &'r Reading| reading.parameters.text("cache");
@@ -111,8 +110,7 @@ impl<'r> Group<'r> {
         figures
     }
 
-    /// Returns figures over `name`, if that was swept, too: at the value of `x` with the most
-    /// readings.
+    /// Returns figures over `name`, if that was swept, too: at the value of `x` with the most readings.
     fn second(&self, varying: &Varying<'r>, x: &str, name: &str) -> Vec<Figure<'r>> {
         if numbers(varying, name).is_none_or(|values| values < AXIS_VALUES_LEAST) {
             return Vec::new();
@@ -167,7 +165,7 @@ fn key(value: Option<&Value>) -> Key {
     match value {
         None => Key::Missing,
         Some(Value::Integer(number)) => Key::Number((*number as f64).to_bits()),
-        // Bits of numbers from 0 on have the order of the numbers.
+        // The bits of non-negative numbers sort like the numbers.
         Some(Value::Number(number)) => Key::Number(number.max(0.0).to_bits()),
         Some(Value::Text(text)) => Key::Text(text.clone()),
     }
@@ -194,7 +192,7 @@ fn varying<'r>(readings: &[&'r Reading]) -> Varying<'r> {
     all.filter(|(_, values)| values.len() > 1).collect()
 }
 
-/// Returns how many values `name` has, if all are numbers.
+/// Returns the number of values of `name`, if all are numbers.
 fn numbers(varying: &Varying<'_>, name: &str) -> Option<usize> {
     let (_, values) = varying.iter().find(|(held, _)| *held == name)?;
     let all = values.iter().all(|value| matches!(value, Key::Number(_)));
@@ -243,7 +241,7 @@ fn names<'n>(counted: &[(&'n str, usize)]) -> Vec<&'n str> {
     counted.iter().map(|(name, _)| *name).collect()
 }
 
-/// Returns the most lines of a figure with this division.
+/// Returns the maximum number of lines of a figure with this division.
 fn parts(readings: &[&Reading], lines: &[&str], panels: &[&str]) -> usize {
     split(readings, panels).iter().map(|(_, part)| split(part, lines).len()).max().unwrap_or(0)
 }

@@ -1,13 +1,13 @@
-//! A report as JSON. What it holds is published in `docs/gauge.schema.json`.
+//! A report as JSON. Its schema is published in `docs/gauge.schema.json`.
 
 use super::{FORMAT, Report};
 use crate::error::{Error, Result};
 
 impl Report {
-    /// The report as JSON, as `docs/gauge.schema.json` describes it.
+    /// Formats the report as JSON; its schema is `docs/gauge.schema.json`.
     ///
     /// # Errors
-    /// One of its numbers cannot be written as JSON.
+    /// If one of its numbers cannot be written as JSON.
     pub fn to_json(&self) -> Result<String> {
         let text = serde_json::to_string_pretty(self);
         let mut text = text.map_err(|error| Error::BadRequest(format!("the report: {error}")))?;
@@ -18,7 +18,7 @@ impl Report {
     /// Parses the report in `bytes`; `name` is the file's name in errors.
     ///
     /// # Errors
-    /// It is not JSON, not a report, or of a layout that this version does not know.
+    /// If the bytes are not JSON, not a report, or in a layout that this version does not know.
     pub fn from_json(name: &str, bytes: &[u8]) -> Result<Report> {
         /// The field that every layout has.
         #[derive(serde::Deserialize)]

@@ -1,12 +1,12 @@
-//! A report in the text format of Prometheus, for the collector of text files of its node exporter.
+//! A report in the Prometheus text format, for the textfile collector of its node exporter.
 
 use std::fmt::Write;
 
 use super::Report;
 use crate::reading::{Reading, Unit};
 
-/// The metrics of a report. The time of the measurement is a metric, since that collector refuses samples
-/// with timestamps.
+/// Formats the metrics of a report. The time of the measurement is a metric, since that collector refuses
+/// samples with timestamps.
 pub fn prometheus(report: &Report) -> String {
     let mut text = String::new();
     for unit in [Unit::OpPerSecond, Unit::FlopPerSecond, Unit::BytesPerSecond, Unit::Seconds] {
@@ -36,7 +36,7 @@ pub fn prometheus(report: &Report) -> String {
     text
 }
 
-/// The name of a unit's metric, and what it counts.
+/// The name of a unit's metric, and the description of its count.
 fn metric(unit: Unit) -> (&'static str, &'static str) {
     match unit {
         Unit::OpPerSecond => ("quarrier_gauge_operations_per_second", "Operations in a second"),
@@ -101,7 +101,7 @@ fn labels_of(reading: &Reading) -> String {
     labels(&pairs)
 }
 
-/// A name that a label may have: reports from elsewhere may have any.
+/// Sanitises the name of a label: reports from elsewhere may have any name.
 fn label(name: &str) -> String {
     let is_of_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
     let mut label: String = name.chars().map(|c| if is_of_name(c) { c } else { '_' }).collect();

@@ -1,7 +1,7 @@
 //! A report for a terminal: a line for each sweep, with a bar and a sparkline.
 //!
-//! Lines are made of [`Span`]s, so that the code that prints them chooses the colours. A report may
-//! come from elsewhere: its text is made harmless here, before its width is measured.
+//! Lines consist of [`Span`]s, so that the printing code chooses the colours. A report may come from
+//! elsewhere: its text is escaped here, before its width is measured.
 
 use quarrier_report::number::{self, exact_bytes};
 use quarrier_report::{padded, visible, width};
@@ -11,10 +11,10 @@ use super::{Report, quantity, words};
 use crate::compare::{Change, Comparison, Verdict};
 use crate::reading::{Reading, Unit};
 
-/// The role of a piece of a line, for the choice of its colour.
+/// The role of a part of a line, which determines its colour.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
-    /// Nothing in particular.
+    /// Plain text.
     Plain,
     /// The name of an area.
     Title,
@@ -30,34 +30,34 @@ pub enum Role {
     Bad,
 }
 
-/// A piece of a line.
+/// A part of a line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Span {
-    /// Its role.
+    /// The role of the part.
     pub role: Role,
-    /// Its text, harmless to a terminal.
+    /// The text, escaped for a terminal.
     pub text: String,
 }
 
 /// A line.
 pub type Line = Vec<Span>;
 
-/// Characters of a sparkline and of a bar, at most.
+/// Maximum number of characters in a sparkline and in a bar.
 const SPARKS: usize = 16;
 const BAR: usize = 24;
-/// Characters of the columns before them.
+/// Width of the columns before them, in characters.
 const HOW: usize = 44;
 const VALUE: usize = 13;
-/// Values of a line that differ by more than this are drawn in equal ratios.
+/// Values whose ratio exceeds this are drawn on a logarithmic scale.
 const RATIO_OF_LINEAR: f64 = 40.0;
 
-/// Waiting for less of the time is not reported.
+/// Shares of waiting below this are not reported.
 const PRESSURE_LEAST: f64 = 0.01;
 
-/// Changes of one verdict that are printed.
+/// Maximum number of changes printed for one verdict.
 const CHANGES_MOST: usize = 30;
 
-/// The report in lines of about `columns` characters, at least 60.
+/// Formats the report in lines of about `columns` characters, at least 60.
 pub fn table(report: &Report, columns: usize) -> Vec<Line> {
     let groups = groups(&report.readings);
     let mut lines = vec![machine(report)];
@@ -117,7 +117,7 @@ fn trust(report: &Report) -> Line {
     }
 }
 
-/// How often a CPU quota held the gauge back, if it did.
+/// How often a CPU quota throttled the gauge, if it did.
 fn held_back(report: &Report) -> Option<String> {
     let held = &report.conditions;
     (held.throttled_periods > 0).then(|| {
@@ -141,16 +141,16 @@ fn waiting(report: &Report) -> Option<String> {
 /// A line's content.
 struct Row<'r> {
     how: String,
-    /// Values in the order of the axis, and between which places it goes.
+    /// The values in the order of the axis, and the range of the axis.
     sweep: Vec<f64>,
     /// The reading whose value is printed.
     shown: &'r Reading,
-    /// Where that is on the axis.
+    /// The position of that reading on the axis.
     at: String,
     disturbed: usize,
 }
 
-/// Widths that fit all rows.
+/// Column widths that fit all rows.
 #[derive(Clone, Copy)]
 struct Sizes {
     name: usize,
@@ -250,7 +250,7 @@ impl Row<'_> {
     }
 }
 
-/// The comparison in lines: what changed, then how much did not.
+/// Formats the comparison in lines: the changes, then the number of unchanged readings.
 pub fn changes(comparison: &Comparison<'_>) -> Vec<Line> {
     let mut lines = Vec::new();
     if !comparison.is_same_machine {
@@ -316,12 +316,12 @@ fn span(role: Role, text: String) -> Span {
     Span { role, text: visible(&text).into_owned() }
 }
 
-/// How many cells `text` takes, made harmless.
+/// The width of `text` in cells, after escaping.
 fn width_of(text: &str) -> usize {
     width(&visible(text))
 }
 
-/// `text`, made harmless, in exactly `cells` cells.
+/// `text`, escaped, in exactly `cells` cells.
 fn fit(text: &str, cells: usize) -> String {
     let text = visible(text);
     if width(&text) <= cells {
@@ -332,7 +332,7 @@ fn fit(text: &str, cells: usize) -> String {
     padded(&format!("{kept}…"), cells)
 }
 
-/// Values as heights; of many, the greatest of neighbours.
+/// Values as heights; if there are too many, the greatest of neighbours.
 fn sparks(values: &[f64]) -> String {
     const HEIGHTS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
     let group = values.len().div_ceil(SPARKS).max(1);

@@ -41,7 +41,7 @@ pub fn parameters(reading: &Reading) -> String {
     };
     let words = reading.parameters.iter().filter(|(name, value)| !told(name, value));
     let words = words.map(|(name, value)| parameter(name, value));
-    // A job is a closed loop unless it says otherwise.
+    // A job is a closed loop unless its parameters say otherwise.
     let told: Vec<String> = words.filter(|word| word != "closed loop").collect();
     told.join(" · ")
 }

@@ -1,6 +1,6 @@
 //! Statistics of a few runs: median, spread, and whether two sets differ.
 //!
-//! All of it is of order n² at most; the samples of a reading are few.
+//! The algorithms are quadratic at worst; the samples of a reading are few.
 
 mod rank;
 mod shape;
@@ -48,8 +48,8 @@ pub fn quantile(samples: &[f64], share: f64) -> f64 {
     quantile_of_sorted(&sorted(samples), share)
 }
 
-/// The interval of the median at `confidence` (for example 0.95), by resampling 1,000 times. The same
-/// samples give the same interval. A single sample is its own interval.
+/// The confidence interval of the median at `confidence` (for example 0.95), by resampling 1,000 times.
+/// Equal samples give equal intervals. A single sample is its own interval.
 pub fn median_interval(samples: &[f64], confidence: f64) -> (f64, f64) {
     const RESAMPLES: usize = 1_000;
     if samples.len() < 2 {

@@ -1,15 +1,15 @@
 //! Decides whether two sets of runs differ, by ranks alone: it assumes no distribution.
 //!
-//! The crate statrs, which tests this one, is not used: for the exact answer it goes through all
-//! orders (10^14 for 25 runs beside 25), and if the first set is the smaller, version 0.19 returns
-//! the complement.
+//! The crate statrs, which serves as a test oracle, is not used: its exact answer enumerates all orders
+//! (10^14 for 25 runs against 25), and if the first set is the smaller, version 0.19 returns the
+//! complement.
 
-/// If the numbers of samples have a greater product, the normal distribution is exact enough.
+/// If the product of the numbers of samples is greater, the normal approximation is exact enough.
 const EXACT_PAIRS_MAX: usize = 2_500;
 
-/// The probability that samples of one source differ as much as these two sets or more (Mann and
-/// Whitney, two-sided). It is exact for few samples without ties; otherwise it is from the normal
-/// distribution with corrections for ties and continuity. 1 if either is empty.
+/// The two-sided probability that samples of one source differ as much as these two sets or more
+/// (Mann-Whitney). It is exact for few samples without ties; otherwise it uses the normal approximation
+/// with corrections for ties and continuity. 1 if either set is empty.
 pub fn mann_whitney(left: &[f64], right: &[f64]) -> f64 {
     if left.is_empty() || right.is_empty() {
         return 1.0;

@@ -1,11 +1,10 @@
-//! Whether the means of two sets of runs differ, for runs too few for a test by ranks.
+//! Tests whether the means of two sets of runs differ, for sets too small for a rank test.
 
 use super::{mean, stddev};
 
-/// The probability that samples from one normal distribution differ in their means as much as these two
-/// do, or more, two-sided: Student's t-test for as many samples on either side, else Welch's with the degrees
-/// of freedom rounded down. 1 with fewer than two samples on either side, or with samples that are no finite
-/// numbers.
+/// The two-sided probability that samples from one normal distribution differ in their means as much as
+/// these two sets or more: Student's t-test for sets of equal size, else Welch's with the degrees of freedom
+/// rounded down. 1 with fewer than two samples on either side, or with samples that are not finite.
 pub fn t_test(left: &[f64], right: &[f64]) -> f64 {
     if left.len() < 2 || right.len() < 2 {
         return 1.0;
@@ -26,8 +25,8 @@ pub fn t_test(left: &[f64], right: &[f64]) -> f64 {
     if t.is_finite() && all.is_finite() { two_tails(t, all.max(1.0) as u32) } else { 1.0 }
 }
 
-/// The probability of `t` or more, either way, with `freedom` degrees of freedom: for whole ones a finite
-/// sum over powers of a cosine.
+/// The probability of `t` or more, in either direction, with `freedom` degrees of freedom: a finite sum
+/// over powers of a cosine, since they are whole.
 fn two_tails(t: f64, freedom: u32) -> f64 {
     let angle = t.atan2(f64::from(freedom).sqrt());
     let (sine, cosine) = angle.sin_cos();
@@ -72,7 +71,7 @@ mod tests {
         assert_eq!(t_test(&[f64::NAN, 1.0], &[2.0, 2.0]), 1.0);
         assert_eq!(t_test(&[f64::INFINITY, 1.0], &[2.0, 2.5]), 1.0);
         assert!(t_test(&[1.0, 1.01, 0.99], &[2.0, 2.02, 1.98]) < 1e-4);
-        // The order does not matter, whichever of the tests it is.
+        // Both tests are symmetric.
         let (few, more) = ([1.0, 2.0, 3.0], [6.0, 7.0, 8.0, 7.0]);
         assert!((t_test(&few, &more) - t_test(&more, &few)).abs() < 1e-12);
     }

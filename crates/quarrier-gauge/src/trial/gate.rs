@@ -1,4 +1,4 @@
-//! A barrier that all threads pass together, or none if one cannot come.
+//! A barrier that all threads pass together, or none if one cannot arrive.
 
 use std::sync::{Condvar, Mutex};
 

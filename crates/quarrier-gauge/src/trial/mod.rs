@@ -1,5 +1,5 @@
-//! The engine of all measurements: threads that start together on CPUs of their own, trials that
-//! are dropped when the threads did not get them, and repeats until the median is known.
+//! The engine of all measurements: threads that start together on their own CPUs, trials that are
+//! dropped when the threads lost their CPUs, and repeats until the median is known.
 //!
 //! ```text
 //!  Team::prepare ─→ a state for each thread, its memory touched by the thread itself
@@ -28,10 +28,10 @@ pub use visits::Series;
 /// A trial whose threads got less of their CPU than this is dropped.
 pub const CPU_SHARE_MIN: f64 = 0.985;
 
-/// A trial is dropped if one of its cores, right before or after it, did less than this share of
-/// the multiply-adds per cycle that as many cores reached at best, or if its value was below this
-/// share of the best trial of its reading. Sharing a core, a cache or the memory with others makes
-/// a trial slower, never faster.
+/// A trial is dropped if one of its cores, right before or after it, reached less than this share of
+/// the best multiply-adds per cycle of as many cores, or if its value was below this share of the best
+/// trial of its reading. Sharing a core, a cache or the memory with others makes a trial slower, never
+/// faster.
 pub const CORE_SHARE_MIN: f64 = 0.93;
 
 /// A trial is dropped if its threads ran together for less than this share of it.
@@ -42,34 +42,34 @@ pub const OVERLAP_MIN: f64 = 0.8;
 pub struct Done {
     /// The number of units: operations, bytes, loads.
     pub units: f64,
-    /// A sum of the values that it computed, read or received. The caller compares it, so that the
-    /// compiler cannot remove the work.
+    /// A sum of the values computed, read or received. The caller compares it, so the compiler cannot
+    /// remove the work.
     pub check: u64,
 }
 
 /// One run of all threads.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Trial {
-    /// From the first thread's start to the last one's end.
+    /// The time from the first thread's start to the last one's end, in seconds.
     pub seconds: f64,
     /// The work of all threads.
     pub units: f64,
     /// Each thread's check value.
     pub checks: Vec<u64>,
-    /// The least share of its time that a CPU gave to the threads pinned to it.
+    /// The smallest share of its time that a CPU gave to the threads pinned to it.
     pub cpu_share: f64,
     /// The share of the trial in which all threads ran; 1 if there are more threads than CPUs.
     pub overlap: f64,
-    /// The clock measured beside it, in Hz; 0 if it was not measured.
+    /// The clock measured beside the trial, in Hz; 0 if not measured.
     pub clock_hertz: f64,
-    /// How many CPUs its threads were on.
+    /// The number of CPUs that its threads ran on.
     pub cores: usize,
     /// Fused multiply-adds per cycle of the slowest core, right before or after; 0 if not measured.
     pub fused_per_cycle: f64,
 }
 
 impl Trial {
-    /// Units a second.
+    /// Units per second.
     pub fn rate(&self) -> f64 {
         self.units / self.seconds
     }
@@ -96,14 +96,13 @@ pub struct Effort {
     pub trial: Duration,
     /// The maximum time of a reading, if `runs` are done by then.
     pub patience: Duration,
-    /// A reading is done when the interval of its median reaches no further than this share on
-    /// either side.
+    /// A reading is done when the interval of its median reaches no further than this share on either
+    /// side.
     pub narrow: f64,
 }
 
 impl Effort {
-    /// Returns the share of one of `visits`, if earlier ones kept `missing` runs fewer than
-    /// planned.
+    /// Returns the share of one of `visits`, if earlier ones kept `missing` runs fewer than planned.
     fn of_one(&self, visits: u32, missing: u32) -> Effort {
         let runs = (self.runs.div_ceil(visits) + missing).min(self.runs);
         Effort {
@@ -115,7 +114,7 @@ impl Effort {
         }
     }
 
-    /// For the profile: 3 runs of 15 ms.
+    /// The effort for the profile: 3 runs of 15 ms.
     pub fn quick() -> Effort {
         Effort {
             runs: 3,
@@ -127,7 +126,7 @@ impl Effort {
         }
     }
 
-    /// For a report of hundreds of readings: at least `runs` (one or more) of 30 ms.
+    /// The effort for a report of hundreds of readings: at least `runs` (one or more) of 30 ms.
     pub fn full(runs: u32) -> Effort {
         Effort {
             warm_up: Duration::from_millis(30),
@@ -137,7 +136,7 @@ impl Effort {
         }
     }
 
-    /// For a single, careful reading: at least `runs` (one or more) of 60 ms.
+    /// The effort for a single, careful reading: at least `runs` (one or more) of 60 ms.
     pub fn alone(runs: u32) -> Effort {
         let runs = runs.max(1);
         Effort {
@@ -150,7 +149,7 @@ impl Effort {
         }
     }
 
-    /// The same for disks and networks: their answers vary more than a CPU's work, and a queue
+    /// The same effort for disks and networks: their answers vary more than a CPU's work, and a queue
     /// takes time to fill.
     pub(crate) fn for_answers(&self) -> Effort {
         Effort {

@@ -2,9 +2,9 @@
 
 use crate::reading::{Area, Parameters, Reading};
 
-/// Receives the progress of the measurement. All methods may do nothing.
+/// Receives the progress of a measurement. All methods default to doing nothing.
 pub trait Progress {
-    /// Visit `number` of `of` begins, counted from 1. Each visit measures all that is wanted.
+    /// Visit `number` of `of` begins, counted from 1. Each visit measures everything requested.
     fn visit(&mut self, number: u32, of: u32) {
         let _ = (number, of);
     }
@@ -14,7 +14,7 @@ pub trait Progress {
         let _ = (area, measurement, parameters);
     }
 
-    /// This visit is done with a measurement; the reading includes all visits so far.
+    /// A measurement of this visit is done; the reading includes all visits so far.
     fn reading(&mut self, reading: &Reading) {
         let _ = reading;
     }

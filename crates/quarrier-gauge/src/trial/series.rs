@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 use crate::reading::Unit;
 use crate::statistics::{median, median_interval};
 
-/// How often patience is doubled before fewer runs than requested have to do.
+/// How often patience is doubled before fewer runs than requested suffice.
 const PATIENCE_MOST: u32 = 3;
 
 /// The needs of a trial's threads.
@@ -56,7 +56,7 @@ pub fn series(
     Ok(series)
 }
 
-/// Returns how many runs it made.
+/// Warms up; returns the number of runs made.
 fn warm_up(
     time: Duration,
     stop: &AtomicBool,

@@ -1,4 +1,4 @@
-//! State that all areas share while they are measured: the team, the effort, the progress.
+//! The state that all areas share during a measurement: the team, the effort, the progress.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
@@ -10,37 +10,37 @@ use crate::conditions::{Machine, free_memory_bytes};
 use crate::error::{Error, Result};
 use crate::reading::{Reading, Subject};
 
-/// The runs so far, and everything that the next needs.
+/// The runs so far, and everything that the next ones need.
 ///
-/// A subject may be visited several times: areas measure all they have in each visit, and the runs of
-/// the same subject become one reading.
+/// A subject may be visited several times: areas measure everything in each visit, and the runs of the
+/// same subject become one reading.
 pub struct Session<'a> {
     /// The threads.
     pub team: Team,
-    /// How long and how often, in all visits together.
+    /// How long and how often to measure, over all visits.
     pub effort: Effort,
     /// The machine.
     pub machine: Machine,
-    /// Bytes of an array beyond the caches, or as many as the memory left at the start allows: a size that
-    /// changed between the visits would make two readings of one.
+    /// Size of an array beyond the caches, or the size that free memory allowed at the start: a size that
+    /// changed between visits would make two readings of one.
     pub(crate) beyond_caches_bytes: usize,
-    /// Set by the caller to end it.
+    /// Set by the caller to stop the measurement.
     pub stop: &'a AtomicBool,
     progress: &'a mut dyn Progress,
     /// The number of the visit, from 1 on.
     visit: u32,
-    /// Among how many visits the effort is shared.
+    /// The number of visits that share the effort.
     visits: u32,
-    /// Until when this visit may begin with a subject, if it is one to disturbed readings alone.
+    /// The time after which a visit to disturbed readings starts nothing more; `None` for other visits.
     again_until: Option<Instant>,
     found: Vec<Series>,
 }
 
 impl<'a> Session<'a> {
-    /// No readings yet, and a single visit.
+    /// Creates a session without readings, with a single visit.
     ///
     /// # Errors
-    /// The system does not say which CPUs may be used.
+    /// If the system does not report the allowed CPUs.
     pub fn new(
         effort: Effort,
         progress: &'a mut dyn Progress,
@@ -67,7 +67,7 @@ impl<'a> Session<'a> {
         self.progress.visit(number, of);
     }
 
-    /// Begins one more visit, to the subjects whose runs were slowed by others; it starts none after
+    /// Begins one more visit, to the subjects whose runs were slowed by others. Starts nothing after
     /// `until`.
     pub fn visit_again(&mut self, until: Instant) {
         self.visit += 1;
@@ -75,7 +75,7 @@ impl<'a> Session<'a> {
         self.progress.visit(self.visit, self.visit);
     }
 
-    /// Whether `subject` is to be measured in this visit: ask before anything is made ready for it.
+    /// Whether to measure `subject` in this visit: ask before preparing anything for it.
     pub fn wants(&self, subject: &Subject) -> bool {
         let Some(until) = self.again_until else { return true };
         let is_disturbed = |place: usize| self.found[place].needs_another_visit();
@@ -102,7 +102,7 @@ impl<'a> Session<'a> {
         series(&effort, none, self.stop, most_fused, || team.turn(), || trial(team))
     }
 
-    /// Takes runs over: to those of an earlier visit to the same subject, or as a new reading.
+    /// Adds runs to those of an earlier visit to the same subject, or as a new reading.
     pub fn push(&mut self, runs: Series) {
         let place = match self.earlier(&runs.subject) {
             Some(place) => {
@@ -120,15 +120,15 @@ impl<'a> Session<'a> {
         self.progress.reading(&self.found[place].reading());
     }
 
-    /// Where the runs of earlier visits to `subject` are. What was visited in this visit already is
-    /// another reading, though it is called the same.
+    /// The index of the runs of earlier visits to `subject`. A subject already visited in this visit is
+    /// another reading with the same name.
     fn earlier(&self, subject: &Subject) -> Option<usize> {
         let is_same =
             |found: &Series| found.subject == *subject && found.visits() < self.visit as usize;
         self.found.iter().position(is_same)
     }
 
-    /// [`Session::runs`] followed by [`Session::push`].
+    /// Calls [`Session::runs`], then [`Session::push`].
     ///
     /// # Errors
     /// The error of `trial`, or [`Error::Stopped`].
@@ -143,7 +143,7 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
-    /// Returns an error here if the caller requested a stop.
+    /// Returns an error if the caller requested a stop.
     ///
     /// # Errors
     /// [`Error::Stopped`].
@@ -151,7 +151,7 @@ impl<'a> Session<'a> {
         if self.stop.load(Ordering::Relaxed) { Err(Error::Stopped) } else { Ok(()) }
     }
 
-    /// The readings of all visits so far, in the order of the first.
+    /// The readings of all visits so far, in the order of the first visit.
     pub fn readings(&self) -> Vec<Reading> {
         self.found.iter().map(Series::reading).collect()
     }

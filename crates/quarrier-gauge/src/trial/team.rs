@@ -1,4 +1,4 @@
-//! Threads on CPUs of their own, that start together.
+//! Threads on their own CPUs that start together.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -15,17 +15,18 @@ use crate::conditions::{Limits, allowed_cpus};
 use crate::error::{Error, Result};
 use crate::processor::{Core, core_now};
 
-/// The CPUs that this process may use, and the threads that are sent there. Threads beyond their
-/// number share CPUs in turn.
+/// The CPUs that this process may use, and the threads that run on them. Additional threads share CPUs
+/// in turn.
 #[derive(Debug)]
 pub struct Team {
     cpus: Vec<usize>,
-    /// How many threads can have one each: fewer than CPUs, where control groups give less time.
+    /// The number of threads that can have a CPU each: fewer than CPUs if control groups limit the
+    /// time.
     threads: usize,
-    /// Which CPU the first thread gets.
+    /// The CPU of the first thread.
     first: AtomicUsize,
-    /// Fused multiply-adds per cycle: for each number of cores, the three best values that each core of
-    /// a probe reached, the least of the three first.
+    /// Fused multiply-adds per cycle: for each number of cores, the three best values of the slowest
+    /// core in a probe, in rising order.
     most_fused: Mutex<Vec<[f64; 3]>>,
 }
 
@@ -39,10 +40,10 @@ struct Ran {
 }
 
 impl Team {
-    /// The CPUs of the calling thread's affinity mask.
+    /// Creates a team on the CPUs of the calling thread's affinity mask.
     ///
     /// # Errors
-    /// The system does not report it.
+    /// If the system does not report it.
     pub fn here() -> Result<Team> {
         let cpus = allowed_cpus()
             .map_err(|error| Error::io("CPUs", "ask for the affinity mask", error))?;
@@ -50,21 +51,21 @@ impl Team {
         Ok(Team { cpus, threads, first: AtomicUsize::new(0), most_fused: Mutex::default() })
     }
 
-    /// How many threads can have a CPU each.
+    /// The number of threads that can have a CPU each.
     pub fn cpus(&self) -> usize {
         self.threads
     }
 
-    /// Lets the next trials begin on the next CPU, because this one is used by others.
+    /// Makes the next trials begin on the next CPU, because others use this one.
     pub fn turn(&self) {
         self.first.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Makes a state for each of `threads`, each on the thread's CPU, so that the memory it
-    /// touches is near.
+    /// Creates a state for each of `threads`, on the thread's CPU, so that the memory it touches is
+    /// near.
     ///
     /// # Errors
-    /// A thread cannot be had, panics, or `make` fails.
+    /// If a thread cannot be started or panics, or `make` fails.
     pub fn prepare<S: Send>(
         &self,
         threads: usize,
@@ -88,17 +89,17 @@ impl Team {
         })
     }
 
-    /// Runs `work` once for each state, each on a thread with a CPU of its own as long as there are
-    /// enough; they start together. The cores are probed right before and after.
+    /// Runs `work` once for each state, each on a thread with its own CPU if there are enough; the
+    /// threads start together. The cores are probed right before and after.
     ///
     /// # Errors
-    /// A thread cannot be had or panics, or `work` fails.
+    /// If a thread cannot be started or panics, or `work` fails.
     pub fn run<S: Send>(
         &self,
         states: &mut [S],
         work: impl Fn(usize, &mut S) -> Result<Done> + Sync,
     ) -> Result<Trial> {
-        // More threads than a quota allows still run on a core each, as long as there are enough.
+        // More threads than a quota allows still run on a core each, if there are enough.
         let cores = states.len().min(self.cpus.len().max(1));
         let before = self.probe(cores)?;
         let trial = summed(
@@ -115,11 +116,11 @@ impl Team {
         })
     }
 
-    /// The same with threads that are not pinned, for work that waits for a device: a thread wakes
-    /// soonest on the CPU that gets the device's interrupts, and the scheduler knows that one.
+    /// Like [`Team::run`], without pinning threads, for work that waits for a device: a thread wakes
+    /// soonest on the CPU that gets the device's interrupts, and the scheduler knows which that is.
     ///
     /// # Errors
-    /// As [`Team::run`].
+    /// Those of [`Team::run`].
     pub fn run_unpinned<S: Send>(
         &self,
         states: &mut [S],
@@ -131,7 +132,7 @@ impl Team {
     }
 
     /// Probes `cores` cores at once: returns the mean of their clocks, and the multiply-adds per cycle
-    /// of the slowest. `None` if that cannot be measured.
+    /// of the slowest. `None` if they cannot be measured.
     fn probe(&self, cores: usize) -> Result<Option<Core>> {
         let found = self.together(&mut vec![(); cores], true, |_, _, ()| Ok(core_now()))?;
         let found: Vec<Core> = found.into_iter().flatten().collect();
@@ -152,14 +153,14 @@ impl Team {
         Ok(Some(core))
     }
 
-    /// Fused multiply-adds per cycle: the most that each of `cores` cores did so far, in three probes
-    /// or more. One probe alone can be wrong.
+    /// Fused multiply-adds per cycle: the most that each of `cores` cores has reached, in three or more
+    /// probes, since a single probe can be wrong.
     pub(super) fn most_fused_per_cycle(&self, cores: usize) -> f64 {
         let most = lock(&self.most_fused);
         most.get(cores).map_or(0.0, |best| best[0])
     }
 
-    /// Runs `work` with the CPU, the number and the state of each thread; they start together.
+    /// Runs `work` with the CPU, the number and the state of each thread; the threads start together.
     fn together<S: Send, T: Send>(
         &self,
         states: &mut [S],
@@ -199,8 +200,8 @@ impl Team {
     }
 }
 
-/// Where the system refuses, the thread runs wherever it is put: the share of the CPU that it
-/// gets is measured anyhow.
+/// Pins the calling thread. If the system refuses, the thread runs anywhere: its share of the CPU is
+/// measured anyway.
 fn pin(cpu: usize) {
     let mut set = CpuSet::new();
     set.set(cpu);
@@ -245,7 +246,7 @@ fn summed(ran: &[Ran]) -> Trial {
 }
 
 /// The part of the time between the first start and the last end on this CPU in which one of our
-/// threads had it. Threads that share it have it in turn, so their times add up.
+/// threads had it. Threads that share it take turns, so their times add up.
 fn share_of(cpu: usize, ran: &[Ran]) -> f64 {
     let here = || ran.iter().filter(|ran| ran.cpu == cpu);
     let Some((first, last)) = ends(here()) else { return 1.0 };
@@ -257,7 +258,7 @@ fn ends<'a>(ran: impl Iterator<Item = &'a Ran> + Clone) -> Option<(Instant, Inst
     Some((ran.clone().map(|ran| ran.start).min()?, ran.map(|ran| ran.end).max()?))
 }
 
-/// Waits for all of them, also after one has failed: a scope would panic for another's panic.
+/// Waits for all threads, even after one has failed: a scope would panic if another one panicked.
 fn all_joined<T>(handles: Vec<ScopedJoinHandle<'_, Result<T>>>) -> Result<Vec<T>> {
     let ended: Vec<Result<Result<T>>> = handles.into_iter().map(joined).collect();
     ended.into_iter().map(|result| result?).collect()

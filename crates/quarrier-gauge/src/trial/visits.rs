@@ -1,7 +1,7 @@
 //! Joins the visits to one subject into one reading.
 //!
-//! A machine that shares its cores, its memory and its caches with others is slower for seconds at a
-//! time, and consecutive runs agree well meanwhile. Only runs that lie well apart in time can show it.
+//! A machine that shares its cores, memory and caches with others is slower for seconds at a time,
+//! during which consecutive runs agree well. Only runs that are well apart in time can reveal it.
 
 use super::{CORE_SHARE_MIN, Needs, Trial};
 use crate::conditions::{During, Pressure};
@@ -9,35 +9,35 @@ use crate::latencies::Latencies;
 use crate::reading::{Area, Reading, Subject};
 use crate::statistics::{drift, mean, median, median_interval, stddev, two_modes};
 
-/// More of one CPU than this in use by others disturbs a reading.
+/// Others disturb a reading if they use more than this of one CPU.
 const OTHERS_MAX: f64 = 0.15;
-/// The same where threads wait for answers: the kernel's own threads and interrupts are at work for
+/// The same limit for threads that wait for answers: the kernel's own threads and interrupts work for
 /// them, and count as others.
 const OTHERS_MAX_WAITING: f64 = 0.5;
-/// More of all CPUs than this taken by the host disturbs a reading.
+/// The host disturbs a reading if it takes more than this share of all CPUs.
 const STEAL_MAX: f64 = 0.01;
-/// A median that is known no better than within this share, either way, may be another next time; so
-/// may one whose visits differ by more.
+/// A reading is uncertain if the interval of its median is wider than this share on either side, or if
+/// its visits differ by more.
 const UNKNOWN_MAX: f64 = 0.05;
 
 /// The runs of one visit.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Visit {
-    /// In order of time, those that are to be dropped among them.
+    /// The runs in order of time, including those to be dropped.
     pub(super) runs: Vec<Trial>,
-    /// How many were made before, and thrown away.
+    /// The number of discarded runs before them.
     pub(super) warm_ups: usize,
     pub(super) during: During,
     pub(super) seconds: f64,
 }
 
-/// Datagrams of the runs that were kept.
+/// Datagrams of the kept runs.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Datagrams {
     pub(crate) sent: u64,
     pub(crate) came: u64,
     pub(crate) lost: u64,
-    /// Came after one that was sent later.
+    /// Arrived after one that was sent later.
     pub(crate) late: u64,
 }
 
@@ -48,14 +48,14 @@ pub struct Series {
     pub subject: Subject,
     /// Notes for the reader.
     pub notes: Vec<String>,
-    /// The times of single events in the runs that were kept, where they were timed.
+    /// The times of single events in the kept runs, if they were timed.
     pub(crate) latencies: Option<Latencies>,
-    /// Where datagrams were measured.
+    /// The datagrams, if the subject sent any.
     pub(crate) datagrams: Option<Datagrams>,
     needs: Needs,
-    /// So many runs must be kept.
+    /// The minimum number of runs to keep.
     least: u32,
-    /// Fused multiply-adds per cycle that each of as many cores did at best, as far as is known.
+    /// The best known rate of fused multiply-adds per cycle that each of as many cores reached.
     most_fused: f64,
     /// The best run of visits that are not among these.
     best_before: Option<f64>,
@@ -63,7 +63,7 @@ pub struct Series {
 }
 
 impl Series {
-    /// No runs yet.
+    /// Creates an empty series.
     pub fn new(subject: Subject, needs: Needs) -> Series {
         Series {
             subject,
@@ -78,7 +78,7 @@ impl Series {
         }
     }
 
-    /// The same after earlier visits to the subject: the best of their runs shows which of these were
+    /// The same series after earlier visits to the subject, whose best run reveals which of these were
     /// slowed.
     pub(super) fn after(self, earlier: Option<&Series>) -> Series {
         Series { best_before: earlier.and_then(Series::best), ..self }
@@ -90,8 +90,8 @@ impl Series {
         self.visits.push(Visit { warm_ups, ..Visit::default() });
     }
 
-    /// Adds a run to the visit, and says whether it is kept so far; `most_fused` is what its cores
-    /// gave at best.
+    /// Adds a run to the visit, and returns whether it is kept so far; `most_fused` is the best rate of
+    /// its cores.
     pub(super) fn add(&mut self, run: Trial, most_fused: f64) -> bool {
         self.most_fused = most_fused;
         if let Some(visit) = self.visits.last_mut() {
@@ -109,7 +109,7 @@ impl Series {
         }
     }
 
-    /// Joins a later visit to the same subject. Both together must keep `least` runs.
+    /// Adds a later visit to the same subject. Both together must keep `least` runs.
     pub(super) fn join(&mut self, later: Series, least: u32) {
         self.least = least;
         self.visits.extend(later.visits);
@@ -130,29 +130,29 @@ impl Series {
         }
     }
 
-    /// Looks at the runs again when more is known of what cores give: those that were kept may be
-    /// dropped now.
+    /// Judges the runs again with a better estimate of the cores' best rate: runs that were kept may
+    /// now be dropped.
     pub(super) fn compare_with(&mut self, most_fused: impl Fn(usize) -> f64) {
         let first = self.visits.iter().flat_map(|visit| &visit.runs).next();
         self.most_fused = first.map_or(0.0, |run| most_fused(run.cores));
     }
 
-    /// How many visits were made.
+    /// The number of visits.
     pub(super) fn visits(&self) -> usize {
         self.visits.len()
     }
 
-    /// How many runs more should have been kept.
+    /// The number of runs missing from the minimum.
     pub(super) fn missing(&self) -> u32 {
         self.least.saturating_sub(self.kept_values().len() as u32)
     }
 
-    /// How many runs were made.
+    /// The number of runs.
     pub(super) fn made(&self) -> usize {
         self.visits.iter().map(|visit| visit.runs.len()).sum()
     }
 
-    /// The values of the runs that need not be dropped.
+    /// The values of the runs that are not dropped.
     pub(super) fn kept_values(&self) -> Vec<f64> {
         let best = self.best();
         let kept = self.runs().filter(|run| self.is_good(run, best));
@@ -164,15 +164,15 @@ impl Series {
         self.needs == Needs::Cpu && self.reading().disturbed
     }
 
-    /// The same series with each trial changed.
+    /// The same series with `change` applied to each trial.
     pub(crate) fn map(mut self, change: impl Fn(&mut Trial)) -> Series {
         self.visits.iter_mut().flat_map(|visit| &mut visit.runs).for_each(change);
         self.best_before = None;
         self
     }
 
-    /// Of the values noted in each run of the first visit, warm-ups included, those of the runs that
-    /// the reading uses.
+    /// The values in `noted`, one for each run of the first visit including warm-ups, that belong to
+    /// runs which the reading uses.
     pub(crate) fn kept_of<'r, T>(&self, noted: &'r [T]) -> Vec<&'r T> {
         let warm_ups = self.visits.first().map_or(0, |visit| visit.warm_ups);
         let first = self.used().into_iter().filter(|run| run.visit == 0);
@@ -190,7 +190,7 @@ impl Series {
         values.reduce(if self.subject.unit.less_is_better() { f64::min } else { f64::max })
     }
 
-    /// The share of its cores, and of the best run's value, that a run had: 1 for all of it.
+    /// The share of its cores, and of the best run's value, that a run had; 1 means all of it.
     fn share(&self, run: &Trial, best: Option<f64>) -> f64 {
         let value = run.value(self.subject.unit);
         let of_best = match best {
@@ -210,8 +210,8 @@ impl Series {
             || (run.had_its_cores(self.most_fused) && self.share(run, best) >= CORE_SHARE_MIN)
     }
 
-    /// The runs that the reading is made of, in order of time: those that were kept, and for want of
-    /// enough of these the best of the others.
+    /// The runs that make up the reading, in order of time: those that were kept and, if these are too
+    /// few, the best of the others.
     fn used(&self) -> Vec<Used<'_>> {
         let best = self.best();
         let all = self.visits.iter().enumerate().flat_map(|(visit, found)| {
@@ -227,7 +227,7 @@ impl Series {
         used
     }
 
-    /// The reading that these runs make.
+    /// The reading of these runs.
     pub fn reading(&self) -> Reading {
         let used = self.used();
         let unit = self.subject.unit;
@@ -263,7 +263,7 @@ impl Series {
             conditions,
             percentiles: self.latencies.as_ref().and_then(Latencies::percentiles),
             earlier_value: None,
-            // A network may double a datagram.
+            // A network may duplicate a datagram.
             received_share: datagrams.map(|all| (all.came as f64 / all.sent as f64).min(1.0)),
             notes,
         }
@@ -293,7 +293,7 @@ impl Series {
         }
     }
 
-    /// Other users of the machine, and limits.
+    /// Notes on other users of the machine, and on limits.
     fn disturbances(&self, during: &During) -> Vec<String> {
         let mut notes = Vec::new();
         if self.missing() > 0 {
@@ -310,7 +310,8 @@ impl Series {
         if during.steal > STEAL_MAX {
             notes.push(format!("the host took {:.1} % of the CPUs", during.steal * 100.0));
         }
-        // Runs that need a CPU are dropped if a quota took it; those that wait for answers do not show it.
+        // Runs that need a CPU are dropped if a quota took it; runs that wait for answers do not reveal
+        // that.
         if self.needs == Needs::Answers && during.throttled_periods > 0 {
             let (periods, seconds) = (during.throttled_periods, during.throttled_seconds);
             notes
@@ -319,7 +320,7 @@ impl Series {
         notes
     }
 
-    /// Why the median may be another next time, if so: the first reason that applies.
+    /// Why the next median may differ; the first reason that applies, or `None`.
     fn disagreement(&self, used: &[Used<'_>], samples: &[f64]) -> Option<String> {
         let name = self.subject.unit.name();
         if let Some(medians) = self.visits_that_differ(used) {
@@ -338,7 +339,7 @@ impl Series {
             .then(|| format!("the runs disagree: known to ± {:.0} % only", unknown * 100.0))
     }
 
-    /// The median of each visit, if those that the reading is made of differ, or are but one.
+    /// The median of each visit, if the visits that make up the reading differ, or if only one counts.
     fn visits_that_differ(&self, used: &[Used<'_>]) -> Option<Vec<f64>> {
         let unit = self.subject.unit;
         let (mut medians, mut of_reading) = (Vec::new(), Vec::new());
@@ -359,7 +360,7 @@ impl Series {
         (is_one || most > least * (1.0 + UNKNOWN_MAX)).then_some(medians)
     }
 
-    /// Notes for the reader beside the value.
+    /// Notes for the reader besides the value.
     fn describe(&self, used: &[Used<'_>], value: f64, clock_hertz: Option<f64>) -> Vec<String> {
         let mut notes = self.notes.clone();
         let cores = used.first().map_or(0, |run| run.trial.cores);
@@ -374,7 +375,7 @@ impl Series {
     }
 }
 
-/// A run that a reading is made of.
+/// A run that is part of a reading.
 struct Used<'a> {
     visit: usize,
     number: usize,
@@ -388,7 +389,7 @@ mod tests {
     use super::*;
     use crate::reading::{Parameters, Unit};
 
-    /// A series of one run for each rate; those below 0 did not get their CPU.
+    /// A series of one run for each rate; runs with rates below 0 did not get their CPU.
     fn series(rates: &[f64], latency: Duration) -> Series {
         let run = |rate: &f64| Trial {
             seconds: 1.0,
@@ -433,7 +434,7 @@ mod tests {
         let runs = series(&[1.0, -1.0, 1.0], Duration::ZERO);
         let noted = ["warm-up", "first", "dropped", "third"];
         assert_eq!(runs.missing(), 1);
-        // For want of another the dropped one counts.
+        // Without another run, the dropped one counts.
         assert_eq!(runs.kept_of(&noted), [&"first", &"dropped", &"third"]);
         assert_eq!(Series { least: 2, ..runs }.kept_of(&noted), [&"first", &"third"]);
     }

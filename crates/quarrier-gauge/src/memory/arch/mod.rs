@@ -1,7 +1,7 @@
-//! The inner loops over memory, one file per way of running them.
+//! The inner loops over memory, one file per implementation.
 //!
-//! They are in assembly where possible: a compiler turns a copying loop into a call of `memcpy`,
-//! which chooses its stores by itself, and no compiler option controls that.
+//! They are in assembly where possible: a compiler turns a copying loop into a call of `memcpy`, which
+//! chooses its own stores, and no compiler option controls that.
 
 mod portable;
 #[cfg(target_arch = "x86_64")]
@@ -16,18 +16,18 @@ pub(super) const STEP_BYTES: usize = 512;
 /// The factor of scale and triad.
 pub(super) const FACTOR: f64 = 3.0;
 
-/// Three arrays of one length. The operation writes `target` and reads `left` and `right`, as far
-/// as it needs them.
+/// Three arrays of equal length. The operation writes `target` and reads `left` and `right`, if it
+/// needs them.
 #[derive(Clone, Copy)]
 pub(super) struct Arrays {
     pub(super) target: *mut f64,
     pub(super) left: *const f64,
     pub(super) right: *const f64,
-    /// A multiple of [`STEP_BYTES`].
+    /// The length in bytes, a multiple of [`STEP_BYTES`].
     pub(super) bytes: usize,
 }
 
-/// Whether streaming stores exist here.
+/// Whether this instruction set has streaming stores.
 pub(super) fn has_streaming_stores(isa: Isa) -> bool {
     matches!(isa, Isa::Avx2 | Isa::Avx512)
 }

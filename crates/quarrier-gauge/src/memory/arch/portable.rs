@@ -1,4 +1,4 @@
-//! Plain Rust, as the compiler translates it.
+//! Plain Rust, as compiled.
 
 use std::hint::black_box;
 use std::slice;
@@ -9,7 +9,7 @@ use crate::memory::{Operation, Stores, WRITTEN};
 /// The compiler chooses the stores.
 ///
 /// # Safety
-/// As for [`super::run`].
+/// Those of [`super::run`].
 pub(super) unsafe fn run(operation: Operation, _stores: Stores, arrays: Arrays) -> u64 {
     let numbers = arrays.bytes / 8;
     let left = || {

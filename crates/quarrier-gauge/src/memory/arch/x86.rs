@@ -6,7 +6,7 @@ use super::{Arrays, FACTOR};
 use crate::memory::{Operation, Stores, WRITTEN};
 
 /// # Safety
-/// As for [`super::run`], and the processor has AVX-512F.
+/// Those of [`super::run`], and the processor has AVX-512F.
 pub(super) unsafe fn run_512(operation: Operation, stores: Stores, arrays: Arrays) -> u64 {
     // SAFETY: the caller promises AVX-512F, which includes all instructions of the loops named
     // `_512`, and arrays as for `super::run`.
@@ -30,7 +30,7 @@ pub(super) unsafe fn run_512(operation: Operation, stores: Stores, arrays: Array
 }
 
 /// # Safety
-/// As for [`super::run`], and the processor has AVX2 and FMA.
+/// Those of [`super::run`], and the processor has AVX2 and FMA.
 pub(super) unsafe fn run_256(operation: Operation, stores: Stores, arrays: Arrays) -> u64 {
     // SAFETY: the caller promises AVX2 and FMA, which the loops named `_256` need, and arrays as
     // for `super::run`.
@@ -57,14 +57,14 @@ pub(super) unsafe fn run_256(operation: Operation, stores: Stores, arrays: Array
 /// and stores it. It runs `$body` for each of `$places` in a step of `$step` bytes.
 ///
 /// Loops with ordinary stores handle one register per step. A prefetcher follows an instruction; if
-/// sixteen instructions share an array, each of them advances by 512 bytes. Beyond the caches triad
-/// reached 23 to 26 GB/s by steps of 512 bytes, 26 to 28 by steps of 32, and a compiler's loop 25
+/// sixteen instructions share an array, each of them advances by 512 bytes. Beyond the caches, triad
+/// reached 23 to 26 GB/s in steps of 512 bytes, 26 to 28 in steps of 32, and 25 in a compiler's loop
 /// (Zen 4, huge pages, one thread). In the first-level cache both take equally long.
 macro_rules! storing_loop {
     ($name:ident, $register:literal, $places:literal, $step:literal, $constant:expr, $store:literal,
      $($body:expr),*) => {
         /// # Safety
-        /// As for [`super::run`], and the processor has the instructions in the name.
+        /// Those of [`super::run`], and the processor has the instructions in the name.
         #[inline(never)]
         unsafe fn $name(arrays: Arrays) {
             // SAFETY: every step divides `bytes`, a multiple of 512 that is not 0, so that all
@@ -164,7 +164,7 @@ macro_rules! storing_loops {
 macro_rules! reading_loop {
     ($name:ident, $register:literal, $rows:literal, $bytes:literal) => {
         /// # Safety
-        /// As for [`super::run`], and the processor has the instructions in the name.
+        /// Those of [`super::run`], and the processor has the instructions in the name.
         #[inline(never)]
         unsafe fn $name(arrays: Arrays) -> u64 {
             let mut sums = [0_u64; 64];
@@ -211,7 +211,7 @@ macro_rules! reading_loop {
 macro_rules! four_streams_loop {
     ($name:ident, $register:literal, $places:literal) => {
         /// # Safety
-        /// As for [`super::run`], and the processor has the instructions in the name.
+        /// Those of [`super::run`], and the processor has the instructions in the name.
         #[inline(never)]
         unsafe fn $name(arrays: Arrays) -> u64 {
             let mut sums = [0_u64; 32];

@@ -1,8 +1,8 @@
-//! The inner loops of arithmetic, one file per way of running them.
+//! The inner loops of arithmetic, one file per implementation.
 //!
-//! Each loop has twelve independent chains of operations in flight: a single chain would measure
-//! the latency of an operation, not the throughput. All chains begin at 0 and add 1 in each step,
-//! so that every lane must end as the number of steps.
+//! Each loop has twelve independent chains of operations in flight: a single chain would measure the
+//! latency of an operation, not the throughput. All chains begin at 0 and add 1 in each step, so every
+//! lane must end at the number of steps.
 
 mod portable;
 #[cfg(target_arch = "x86_64")]
@@ -10,22 +10,22 @@ mod x86;
 
 use super::Isa;
 
-/// Chains of each loop.
+/// Number of chains in each loop.
 pub(crate) const CHAINS: usize = 12;
 
-/// Steps of one call. They are so few that 32-bit floats count them exactly.
+/// Number of steps in one call; few enough for 32-bit floats to count them exactly.
 pub(crate) const STEPS: u32 = 1 << 16;
 
 /// The number type of a lane.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Lane {
-    /// 32 bits, floating point.
+    /// 32-bit floating point.
     F32,
-    /// 64 bits, floating point.
+    /// 64-bit floating point.
     F64,
-    /// 32 bits, an integer.
+    /// 32-bit integer.
     I32,
-    /// 64 bits, an integer.
+    /// 64-bit integer.
     I64,
 }
 
@@ -48,12 +48,12 @@ impl Lane {
         Lane::ALL.into_iter().find(|lane| lane.name() == name)
     }
 
-    /// Whether it is floating point.
+    /// Whether the type is floating point.
     pub fn is_float(self) -> bool {
         matches!(self, Lane::F32 | Lane::F64)
     }
 
-    /// Its size in bits.
+    /// The size of the type in bits.
     pub fn bits(self) -> u32 {
         match self {
             Lane::F32 | Lane::I32 => 32,
@@ -71,16 +71,16 @@ impl Lane {
     }
 }
 
-/// The final values of the chains: 64 bytes for each, of which narrower sets use the first.
+/// The final values of the chains: 64 bytes for each; narrower sets use the first of them.
 #[repr(align(64))]
 pub(crate) struct Lanes(pub(crate) [u64; CHAINS * 8]);
 
-/// Runs [`STEPS`] steps of all chains and returns how many lanes counted right: all of them must.
+/// Runs [`STEPS`] steps of all chains and returns how many lanes counted correctly: all of them must.
 pub(crate) fn run(isa: Isa, lane: Lane) -> usize {
     run_steps(isa, lane, STEPS)
 }
 
-/// The same for `steps` steps, an even number, not 0 and at most [`STEPS`].
+/// Like [`run`], for `steps` steps, an even number, not 0 and at most [`STEPS`].
 pub(crate) fn run_steps(isa: Isa, lane: Lane, steps: u32) -> usize {
     let mut lanes = Lanes([0; CHAINS * 8]);
     match isa {

@@ -1,4 +1,4 @@
-//! Plain Rust, as the compiler translates it.
+//! Plain Rust, as compiled.
 
 use std::hint::black_box;
 
@@ -20,8 +20,8 @@ fn put(lanes: &mut Lanes, ends: [u64; CHAINS]) {
     }
 }
 
-/// Multiplies by one and adds one, as two operations: on processors without a fused one, that would
-/// be a call.
+/// Multiplies by one and adds one, as two operations: without hardware for a fused one, that would be a
+/// call.
 fn floats<T>(steps: u32, one: T) -> [T; CHAINS]
 where
     T: Copy + Default + std::ops::Mul<Output = T> + std::ops::Add<Output = T>,
@@ -36,8 +36,8 @@ where
     black_box(chains)
 }
 
-/// Adds one. In each step the summand comes from a black box, so that the compiler cannot replace
-/// the loop by a product.
+/// Adds one. In each step the summand comes from a black box, so the compiler cannot replace the loop
+/// by a product.
 fn whole_32(steps: u32) -> [u32; CHAINS] {
     let mut chains = [0_u32; CHAINS];
     for _ in 0..steps {
@@ -49,7 +49,7 @@ fn whole_32(steps: u32) -> [u32; CHAINS] {
     black_box(chains)
 }
 
-/// As [`whole_32`].
+/// Like [`whole_32`], with 64 bits.
 fn whole_64(steps: u32) -> [u64; CHAINS] {
     let mut chains = [0_u64; CHAINS];
     for _ in 0..steps {

@@ -1,4 +1,4 @@
-//! Loops in assembly, since a compiler joins chains into wider ones or removes them.
+//! Loops in assembly, since a compiler merges chains into wider ones or removes them.
 
 use std::arch::asm;
 
@@ -29,8 +29,8 @@ pub(super) fn run(isa: Isa, lane: Lane, steps: u32, lanes: &mut Lanes) {
     }
 }
 
-/// Defines a loop over twelve vector registers; number 12 holds ones. It is unrolled twice, so that
-/// `steps` is even.
+/// Defines a loop over twelve vector registers; number 12 holds ones. It is unrolled twice, so `steps`
+/// must be even.
 macro_rules! vector_loop {
     ($name:ident, $register:literal, $instruction:literal, $second:literal, $ones:expr) => {
         /// # Safety
@@ -89,8 +89,8 @@ vector_loop!(added_i64_256, "ymm", "vpaddq", "\\i", 1_u64);
 vector_loop!(fused_f32_scalar, "xmm", "vfmadd231ss", "12", ONES_F32);
 vector_loop!(fused_f64_scalar, "xmm", "vfmadd231sd", "12", ONE_F64);
 
-/// Defines a loop over twelve general registers. The summand is in a register, since a processor
-/// may add a constant when it renames the instruction.
+/// Defines a loop over twelve general registers. The summand is in a register, since a processor may
+/// add a constant when it renames the instruction.
 macro_rules! scalar_loop {
     ($name:ident, $one:literal, $($register:literal),*) => {
         /// # Safety

@@ -9,13 +9,13 @@ use super::{Against, large};
 use crate::compare::{Change, EQUAL_WITHIN, Verdict};
 use crate::report::{Report, day, quantity, words};
 
-/// Ratios beyond this are drawn at the end of the scale.
+/// Larger ratios are drawn at the end of the scale.
 const RATIO_MOST: f64 = 2.0;
 
-/// Rows shown at once; more are folded away.
+/// Number of rows shown at once; the rest is folded away.
 const ROWS_MAX: usize = 20;
 
-/// The section.
+/// Renders the section.
 pub(super) fn section(report: &Report, against: &Against<'_>) -> Markup {
     let Against { name, report: earlier, comparison } = against;
     let counts = Verdict::ALL
@@ -90,7 +90,7 @@ fn table(changes: &[&Change<'_>]) -> Markup {
     wide("", &columns, &rows)
 }
 
-/// The interval around 1, in equal ratios.
+/// The interval around 1, on a logarithmic scale.
 fn ratio(change: &Change<'_>) -> Markup {
     let place = |ratio: f64| {
         let share = 0.5 + 0.5 * ratio.ln() / RATIO_MOST.ln();

@@ -1,4 +1,4 @@
-//! All that is shown of one area: the best of each measurement, the sweeps, every reading.
+//! The content for one area: the best of each measurement, the sweeps, every reading.
 
 use maud::{Markup, html};
 use quarrier_report::Colour;
@@ -11,17 +11,17 @@ use crate::reading::{Area, Percentiles, Reading, Unit};
 use crate::report::figure::{Figure, Group, Sweep};
 use crate::report::{Ceilings, Report, quantity, words};
 
-/// Histograms drawn of one measurement.
+/// Maximum number of histograms of one measurement.
 const HISTOGRAMS_MAX: usize = 6;
-/// Bars of a histogram, over the whole axis.
+/// Number of bars in a histogram, over the whole axis.
 const HISTOGRAM_BARS: usize = 72;
 /// Heights of drawings in pixels.
 const SWEEP_PX: u32 = 240;
 const HISTOGRAM_PX: u32 = 96;
-/// A line with this many points takes the page's whole width.
+/// A line with this many points takes the full width of the page.
 const WIDE_POINTS: usize = 10;
 
-/// The section of `area`.
+/// Renders the section of `area`.
 pub(super) fn section(report: &Report, area: Area, groups: &[&Group<'_>]) -> Markup {
     let mut drawn = Drawn::default();
     for group in groups {
@@ -45,7 +45,7 @@ pub(super) fn title(area: Area) -> &'static str {
     }
 }
 
-/// Drawings stand in rows; measurements with one small drawing each share them.
+/// Drawings are arranged in rows; measurements with one small drawing each share a row.
 #[derive(Default)]
 struct Drawn {
     parts: Vec<Markup>,
@@ -60,7 +60,7 @@ impl Drawn {
         }
     }
 
-    /// Something that stands below the row before.
+    /// Adds a part below the preceding row.
     fn push(&mut self, part: Markup) {
         self.end_row();
         self.parts.push(part);
@@ -103,7 +103,7 @@ fn show(report: &Report, group: &Group<'_>, drawn: &mut Drawn) {
     }
 }
 
-/// With a capital first.
+/// Capitalises the first letter.
 fn sentence(words: &str) -> String {
     let mut rest = words.chars();
     rest.next().map_or_else(String::new, |first| first.to_uppercase().chain(rest).collect())
@@ -124,7 +124,7 @@ fn spread(reading: &Reading) -> String {
     if share.is_finite() { format!("± {}", percent(share)) } else { String::new() }
 }
 
-/// The best reading of each measurement as bars, units apart.
+/// The best reading of each measurement as bars, grouped by unit.
 fn best(report: &Report, groups: &[&Group<'_>]) -> Markup {
     let ceilings = Ceilings::of(report);
     // Readings within a cache would make all others look alike.
@@ -154,7 +154,7 @@ fn best(report: &Report, groups: &[&Group<'_>]) -> Markup {
     }
 }
 
-/// One sweep with its caption and key.
+/// One sweep with its caption and legend.
 fn sweep(
     report: &Report,
     group: &Group<'_>,
@@ -193,13 +193,13 @@ fn sweep(
     self::figure(is_wide, &caption, drawing)
 }
 
-/// The title of one drawing of several: it names the measurement without the page around it.
+/// The title of one of several drawings: it names the measurement without the context of the page.
 fn heading(measurement: &str, how: &str) -> String {
     format!("{}: {how}", sentence(measurement))
 }
 
-/// The heights that a point takes, with its error bar: down to a tenth of its value, since an axis in equal
-/// ratios has no 0.
+/// The heights of a point and its error bar: down to a tenth of its value, since a logarithmic axis has no
+/// 0.
 fn heights(point: &Point) -> [f64; 3] {
     let (low, high) = point.spread;
     [low.max(point.value / 10.0), point.value, high]
@@ -253,8 +253,8 @@ fn keys(figure: &Figure<'_>, caches: &[(f64, String)]) -> Markup {
     legend(&keys)
 }
 
-/// The sizes of caches on an axis of bytes that one core accesses again and again; not for blocks,
-/// which lie in an array beyond all caches.
+/// The cache sizes to mark on an axis of bytes that one core accesses repeatedly; not for blocks, whose
+/// array exceeds all caches.
 fn caches(report: &Report, group: &Group<'_>, figure: &Figure<'_>) -> Vec<(f64, String)> {
     let is_working_set = group.area == Area::Memory && !group.measurement.starts_with("block ");
     if !is_working_set || !words::is_size(figure.x) {
@@ -264,7 +264,7 @@ fn caches(report: &Report, group: &Group<'_>, figure: &Figure<'_>) -> Vec<(f64, 
     caches.map(|cache| (cache.bytes as f64, format!("L{}", cache.level))).collect()
 }
 
-/// The readings that say how long single events took.
+/// The readings with a distribution of single events.
 fn timed<'r>(group: &Group<'r>) -> Vec<(&'r Reading, &'r Percentiles)> {
     let readings = group.readings.iter();
     readings
@@ -273,7 +273,7 @@ fn timed<'r>(group: &Group<'r>) -> Vec<(&'r Reading, &'r Percentiles)> {
         .collect()
 }
 
-/// How long single events took, on one axis of time.
+/// The distributions of single events, on one time axis.
 fn histograms(some: &[(&Reading, &Percentiles)]) -> Vec<Markup> {
     let buckets = some.iter().flat_map(|(_, percentiles)| &percentiles.buckets);
     let (least, most) = ends(buckets.map(|(end, _)| *end));
@@ -306,7 +306,7 @@ fn histogram(x: &Axis, reading: &Reading, percentiles: &Percentiles, is_wide: bo
     figure(is_wide, &caption, chart)
 }
 
-/// The buckets, each counted at its end on the axis.
+/// The buckets, each counted at its upper end on the axis.
 fn binned(buckets: &[(f64, u64)], x: &Axis) -> Vec<f64> {
     let mut bars = vec![0.0; HISTOGRAM_BARS];
     for &(end, count) in buckets.iter().filter(|(end, _)| *end > 0.0 && end.is_finite()) {
@@ -316,7 +316,7 @@ fn binned(buckets: &[(f64, u64)], x: &Axis) -> Vec<f64> {
     bars
 }
 
-/// At most `most` of `all`, evenly taken, with the first and the last.
+/// At most `most` of `all`, evenly spaced, with the first and the last.
 fn spaced<T: Copy>(all: &[T], most: usize) -> Vec<T> {
     if all.len() <= most {
         return all.to_vec();

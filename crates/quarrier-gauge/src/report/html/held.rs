@@ -8,7 +8,7 @@ use crate::conditions::Conditions;
 use crate::reading::Unit;
 use crate::report::{Report, quantity};
 
-/// The section.
+/// Renders the section.
 pub(super) fn section(report: &Report) -> Markup {
     let content = html! {
         h3 { "The machine" }
@@ -75,7 +75,7 @@ fn meanwhile(report: &Report) -> Vec<(&'static str, String)> {
     ]
 }
 
-/// Empty where no quota held the gauge back.
+/// Empty if no quota throttled the gauge.
 fn throttled(held: &Conditions) -> String {
     match held.throttled_periods {
         0 => String::new(),
@@ -86,7 +86,7 @@ fn throttled(held: &Conditions) -> String {
     }
 }
 
-/// Empty where the kernel does not count it.
+/// Empty if the kernel does not count it.
 fn pressure(held: &Conditions) -> String {
     held.pressure.map_or_else(String::new, |pressure| {
         let [cpu, memory, io] = [pressure.cpu, pressure.memory, pressure.io].map(percent);

@@ -1,15 +1,15 @@
 //! The page: one file that shows a report, readable without a network and without a program.
 //!
 //! ```text
-//! Report ── page      header, the numbers that matter, whether to trust them
+//! Report ── page      header, the main numbers, whether to trust them
 //!        ── roofs     the roofline
 //!        ── area      bars, sweeps, histograms, readings
 //!        ── against   the change of each reading
 //!        ── held      machine and conditions
 //! ```
 //!
-//! Its elements, charts among them, are those of [`quarrier_report`], which makes all text harmless: a
-//! report may come from another machine.
+//! All elements, including charts, come from [`quarrier_report`], which escapes all text: a report may
+//! come from another machine.
 
 mod against;
 mod area;
@@ -27,7 +27,7 @@ use crate::reading::{Area, Reading};
 /// An earlier report that the page compares with.
 #[derive(Debug, Clone, Copy)]
 pub struct Against<'r> {
-    /// Its name, such as that of its file.
+    /// The name of the report, such as that of its file.
     pub name: &'r str,
     /// The earlier report.
     pub report: &'r Report,
@@ -35,7 +35,7 @@ pub struct Against<'r> {
     pub comparison: &'r Comparison<'r>,
 }
 
-/// The page, whole.
+/// Renders the whole page.
 pub fn html(report: &Report, against: &[Against<'_>]) -> String {
     let groups = groups(&report.readings);
     let areas: Vec<Area> = Area::ALL
@@ -58,7 +58,7 @@ pub fn html(report: &Report, against: &[Against<'_>]) -> String {
     quarrier_report::page::page(&title, &[], &parts)
 }
 
-/// Facts in large letters: a label, a value, and a line below it.
+/// Facts in large type: a label, a value, and a line below it.
 fn large<V: Render>(facts: &[(&str, V, String)]) -> Markup {
     html! {
         dl.facts {
@@ -69,12 +69,12 @@ fn large<V: Render>(facts: &[(&str, V, String)]) -> Markup {
     }
 }
 
-/// The mark of a reading that is not to be relied on, with the reason; empty for others.
+/// The mark of an unreliable reading, with the reason; empty for others.
 fn mark(reading: &Reading) -> Markup {
     html! { @if reading.disturbed { " " span.bad title=(disturbance(reading)) { "○" } } }
 }
 
-/// Why a reading is not to be relied on.
+/// Why a reading is unreliable.
 fn disturbance(reading: &Reading) -> String {
     match reading.notes.is_empty() {
         true => "disturbed".to_string(),

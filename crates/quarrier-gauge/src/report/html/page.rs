@@ -7,7 +7,7 @@ use quarrier_report::page::{self, note};
 use crate::reading::{Area, Reading};
 use crate::report::{Ceilings, Report, day, parameter_count, quantity, words};
 
-/// Machine, day, and links to the sections.
+/// Renders machine, date, and links to the sections.
 pub(super) fn header(report: &Report, areas: &[Area], has_comparison: bool) -> Markup {
     let rest = html! {
         p.under { (under(report)) }
@@ -22,7 +22,7 @@ pub(super) fn header(report: &Report, areas: &[Area], has_comparison: bool) -> M
     page::header("quarrier gauge", &report.machine.cpu_model, false, &rest)
 }
 
-/// Host, size, day.
+/// Host, size, date.
 fn under(report: &Report) -> String {
     let machine = &report.machine;
     let mut parts = vec![
@@ -41,7 +41,7 @@ fn under(report: &Report) -> String {
     parts.join(" · ")
 }
 
-/// The ceilings that people ask for first.
+/// Renders the ceilings that people ask for first.
 pub(super) fn headlines(report: &Report) -> Markup {
     let ceilings = Ceilings::of(report);
     let disk = |name: &str, cache: &str| {
@@ -74,7 +74,7 @@ pub(super) fn headlines(report: &Report) -> Markup {
     }
 }
 
-/// How the number was measured, and of arithmetic how near it came to what the design allows.
+/// How the number was measured, and for arithmetic its share of the theoretical peak.
 fn under_tile(ceilings: Ceilings<'_>, reading: &Reading) -> String {
     let words = words::parameters(reading);
     let threads = parameter_count(reading, "threads");
@@ -88,7 +88,7 @@ fn under_tile(ceilings: Ceilings<'_>, reading: &Reading) -> String {
     }
 }
 
-/// How many readings were disturbed, before anybody believes one.
+/// Renders the number of disturbed readings, as a warning before the first value.
 pub(super) fn trust(report: &Report) -> Markup {
     let disturbed = report.readings.iter().filter(|reading| reading.disturbed).count();
     let all = counted(report.readings.len() as u64, "reading");

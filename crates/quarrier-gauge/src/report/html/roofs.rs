@@ -1,7 +1,7 @@
 //! The roofline: the rate that a kernel can reach, by its operations per byte.
 //!
-//! Slopes are the rates at which levels of memory deliver bytes, roofs the rates at which the cores
-//! compute. A kernel with `x` operations per byte reaches at most the lowest of both over `x`.
+//! Slopes are the read rates of memory levels, roofs the rates of arithmetic. A kernel with `x`
+//! operations per byte reaches at most the lowest of both over `x`.
 
 use maud::{Markup, Render, html};
 use quarrier_report::Colour;
@@ -13,11 +13,11 @@ use super::{disturbance, mark};
 use crate::reading::{Reading, Unit};
 use crate::report::{Ceilings, Report, parameter_count as count, quantity, words};
 
-/// Height of the drawing in pixels, and of a label.
+/// Height of the drawing, and of a label, in pixels.
 const HEIGHT_PX: u32 = 380;
 const LABEL_PX: f64 = 13.0;
 
-/// The rate of a level of memory, or of one kind of arithmetic.
+/// The rate of a memory level, or of one type of arithmetic.
 struct Rate<'r> {
     name: String,
     reading: &'r Reading,
@@ -38,7 +38,7 @@ impl Rate<'_> {
     }
 }
 
-/// The section, where both memory and arithmetic were measured with as many threads.
+/// Renders the section, if both memory and arithmetic were measured with the same number of threads.
 pub(super) fn section(report: &Report) -> Markup {
     let ceilings = Ceilings::of(report);
     let Some(threads) = ceilings.common_threads() else { return html! {} };
@@ -131,7 +131,7 @@ fn roofline(slopes: &[Rate<'_>], roofs: &[Rate<'_>], peaks: &[&Reading]) -> Opti
     Some(chart.render())
 }
 
-/// A line without error bars between two places.
+/// A line without error bars between two points.
 fn draw(chart: &mut Chart<'_>, rate: &Rate<'_>, ends: [(f64, f64); 2]) {
     let points = ends.map(|(at, value)| Point {
         at,
@@ -143,8 +143,8 @@ fn draw(chart: &mut Chart<'_>, rate: &Rate<'_>, ends: [(f64, f64); 2]) {
     chart.line(rate.colour, &points);
 }
 
-/// Draws a slope, from the left edge or the bottom up to the highest roof, with its name on it: each
-/// further up than that of the steeper one before, since slopes lie close to each other.
+/// Draws a slope, from the left edge or the bottom up to the highest roof, with its name on it. Each
+/// name is further up than that of the preceding, steeper slope, since slopes lie close to each other.
 fn draw_slope(
     chart: &mut Chart<'_>,
     (x, y): (&Axis, &Axis),
@@ -159,8 +159,8 @@ fn draw_slope(
     chart.text((at, at * rate), Side::On, &slope.name);
 }
 
-/// Draws a roof from where the steepest slope meets it, with its name at the right; returns the height
-/// of the name, so that the next one does not overlap it.
+/// Draws a roof from its intersection with the steepest slope, with its name at the right; returns the
+/// height of the name, so that the next one does not overlap it.
 fn draw_roof(
     chart: &mut Chart<'_>,
     x: &Axis,
@@ -178,7 +178,7 @@ fn draw_roof(
     line
 }
 
-/// 2 to the `power` as people write it: `1/8`, `16`.
+/// Formats 2 to the `power` for people: `1/8`, `16`.
 fn fraction(power: i32) -> String {
     let value = number::number(2f64.powi(power.abs()));
     if power < 0 { format!("1/{value}") } else { value }
