@@ -1,4 +1,4 @@
-// Filters the table of files.
+// The table of files can be searched.
 (() => {
   const find = document.getElementById("find");
   const rows = [...document.querySelectorAll("#files tbody tr")];
