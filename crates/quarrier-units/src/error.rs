@@ -11,23 +11,23 @@ pub enum Error {
     Search(quarrier::Error),
     /// The request contradicts itself.
     Request(String),
-    /// A source has another version than its units. Nothing of the other version was kept.
+    /// A source has another version than its units. No rows of the other version were stored.
     Changed {
         /// The source.
         name: String,
     },
     /// An object cannot be written or read.
     Results {
-        /// Its path, or that of its folder.
+        /// The path of the object, or of its folder.
         path: PathBuf,
         /// The system's error.
         error: io::Error,
     },
-    /// The bytes of an object are not those of the unit's rows.
+    /// The bytes of an object are not the rows of its unit.
     Damaged {
         /// The object.
         name: String,
-        /// In which way.
+        /// The reason.
         reason: String,
     },
 }

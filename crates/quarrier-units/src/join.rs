@@ -1,12 +1,12 @@
-//! Joins units: passes on the rows of their objects, in order, as one plain search has them.
+//! Joins units: passes on the rows of their objects, in order, as one plain search would find them.
 //!
-//! Each unit was searched as if no match of a regex extended into it. Where one does, its rows may be wrong
-//! from its start on. They are right again from the first match that both have: the search as it was done, and
-//! the one that knows where the last match ended. Usually that is a few bytes on; so a first piece of the
-//! unit is searched in both ways, then a longer one.
+//! Each unit was searched as if no regex match extended into it. If one does, the rows at the start of the
+//! unit may be wrong. They are right again from the first match that both searches find: the original one,
+//! and one that knows where the last match ended. Usually that is a few bytes into the unit, so the join
+//! searches a first piece of the unit both ways, then a longer one.
 //!
-//! A match may prove to be longer than allowed only in a later unit. Then these units are searched as
-//! one.
+//! A match may turn out to exceed the allowed length only in a later unit. The join then searches these
+//! units as one.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -21,29 +21,29 @@ use crate::run::{Ran, Stored, UnitSearch};
 use crate::source::SourceUnits;
 use crate::unit::Unit;
 
-/// The first piece of a unit that is searched anew, at most.
+/// Size of the first piece of a unit that is searched again.
 const PIECE_BYTES: u64 = 256 << 10;
 
-/// The longest piece; beyond it, the whole unit is.
+/// Maximum size of such a piece; beyond it, the whole unit is searched.
 const PIECE_BYTES_MAX: u64 = 64 << 20;
 
 /// The joined results of a source's units.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct Joined {
-    /// How many units were run.
+    /// The number of units that were run.
     pub run: u64,
-    /// How many objects were there already.
+    /// The number of objects that existed already.
     pub there: u64,
     /// Ranges that could not be read, in order.
     pub unreadable: Vec<Range<u64>>,
 }
 
 impl UnitSearch<'_> {
-    /// Passes on the rows of all units of a source: those of a plain search. Units without an object are run,
-    /// and their rows kept. Without a folder for objects, the source is searched as one.
+    /// Passes on the rows of all units of a source: those of a plain search. Units without an object are
+    /// run, and their rows stored. Without a folder for objects, the source is searched as one.
     ///
     /// # Errors
-    /// As [`store`](Self::store). Rows before the failure have been passed on.
+    /// Those of [`store`](Self::store). Rows before the error have been passed on.
     pub fn join(&mut self, source: &mut SourceUnits, take: &mut Take<'_>) -> Result<Joined> {
         let mut join =
             Join { search: &mut *self, source, ends: BTreeMap::new(), joined: Joined::default() };
@@ -71,22 +71,23 @@ impl UnitSearch<'_> {
     }
 }
 
-/// A join under way.
+/// A running join.
 struct Join<'j, 's> {
     search: &'j mut UnitSearch<'s>,
     source: &'j mut SourceUnits,
-    /// Where the last match of each regex ended, by the index of its pattern.
+    /// The end of the last match of each regex, by the index of its pattern.
     ends: BTreeMap<u32, u64>,
     joined: Joined,
 }
 
 /// The valid rows of a unit.
 enum Mended {
-    /// All of them.
+    /// All rows.
     Right,
-    /// Those from a border on; before it, these are. The seams, where they differ, too.
+    /// The rows from a border on; the rows given replace those before it. Also the seams, if they
+    /// differ.
     From(u64, HeldRows, Option<Vec<RegexSeam>>),
-    /// That is not known from the unit alone.
+    /// Unknown from the unit alone.
     Unknown,
 }
 
@@ -125,7 +126,7 @@ impl Join<'_, '_> {
         Ok(number + 1)
     }
 
-    /// Finds the valid rows of a unit, which was searched as if no match extended into it.
+    /// Finds the valid rows of a unit that was searched as if no match extended into it.
     fn mend(&mut self, number: u64, unit: &Unit, seams: &[RegexSeam]) -> Result<Mended> {
         let is_last = number + 1 == self.source.len();
         let is_settled = |seams: &[RegexSeam]| is_last || seams.iter().all(|seam| !seam.is_open);
@@ -186,14 +187,14 @@ impl Join<'_, '_> {
         }
     }
 
-    /// Searches a unit knowing where the last matches ended, together with as many later ones as it takes until
-    /// none of its matches may still prove to be too long. Returns the number of the next unit.
+    /// Searches a unit with the known ends of the last matches, together with as many later units as it
+    /// takes until none of its matches can turn out to be too long. Returns the number of the next unit.
     fn anew(&mut self, number: u64, take: &mut Take<'_>) -> Result<u64> {
         let (count, mut last, mut more) = (self.source.len(), number, 1);
         while !self.search.is_exact_alone() {
             let part = Part { owned: self.range(number, last), ends: self.ends() };
             let Some(ran) = self.run(&part, &mut |_| Ok(()))? else {
-                // Which match is the first that is too long, bytes far away may decide.
+                // Bytes far away may decide which match is the first that is too long.
                 last = count - 1;
                 break;
             };
@@ -208,7 +209,7 @@ impl Join<'_, '_> {
         Ok(last + 1)
     }
 
-    /// Searches some units as one, and passes their rows on.
+    /// Searches several units as one, and passes their rows on.
     fn together(&mut self, first: u64, last: u64, take: &mut Take<'_>) -> Result<()> {
         let part = Part { owned: self.range(first, last), ends: self.ends() };
         let ran = self.search.run(self.source, &part, take)?;
@@ -225,7 +226,7 @@ impl Join<'_, '_> {
         self.ends.iter().map(|(&pattern, &end)| (pattern, end)).collect()
     }
 
-    /// Remembers where the last matches ended, and the unreadable ranges.
+    /// Records the ends of the last matches, and the unreadable ranges.
     fn pass(&mut self, seams: &[RegexSeam], unreadable: Vec<Range<u64>>) {
         for seam in seams {
             if let Some(last) = &seam.last {

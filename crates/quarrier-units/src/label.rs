@@ -1,20 +1,20 @@
-//! Patterns by the columns that rows have of them.
+//! Maps the columns of rows to patterns.
 
 use std::collections::HashMap;
 
 use quarrier_search::Pattern;
 
-/// Finds patterns by text and name, which are the columns of rows. Several may have the same.
+/// Finds patterns by text and name, the columns of rows. Several patterns may share both.
 pub struct Labels<'p> {
     patterns: &'p [Pattern],
-    /// The first pattern of each text and name.
+    /// The first pattern with each text and name.
     first: HashMap<(&'p str, Option<&'p str>), u32>,
     /// The first of the patterns that share text and name.
     twins: HashMap<u32, u32>,
 }
 
 impl<'p> Labels<'p> {
-    /// The labels of a set.
+    /// Creates the labels of a pattern set.
     #[must_use]
     pub fn of(patterns: &'p [Pattern]) -> Self {
         let (mut first, mut twins) = (HashMap::new(), HashMap::new());
@@ -29,23 +29,23 @@ impl<'p> Labels<'p> {
         Labels { patterns, first, twins }
     }
 
-    /// Text and name of a pattern.
+    /// The text and name of a pattern.
     pub(crate) fn label(&self, pattern: u32) -> Option<(&'p str, Option<&'p str>)> {
         let pattern = self.patterns.get(pattern as usize)?;
         Some((pattern.text.as_str(), pattern.name.as_deref()))
     }
 
-    /// How many patterns there are.
+    /// The number of patterns.
     pub(crate) fn len(&self) -> usize {
         self.patterns.len()
     }
 
-    /// Whether text and name do not tell which pattern this is.
+    /// Whether several patterns share the text and name of this one.
     pub(crate) fn has_twin(&self, pattern: u32) -> bool {
         self.twins.contains_key(&pattern)
     }
 
-    /// The pattern with this text and name. If there are several, `next_twin` says which.
+    /// The pattern with this text and name. If there are several, `next_twin` decides.
     pub(crate) fn find(
         &self,
         text: &str,

@@ -1,19 +1,20 @@
-//! Searches cut into units, which many processes and machines run apart, and joined again.
+//! Cuts searches into units that many processes and machines run independently, and joins the results.
 //!
 //! ```text
 //!  sources ─→ cut ─→ units ─┬─ shard 0 ─→ run ─→ objects ┐
 //!                           ├─ shard 1 ─→ run ─→ objects ├─→ join ─→ the rows of one plain search
-//!                           └─ …         (in a folder)   ┘    └─ what is missing is run
+//!                           └─ …         (in a folder)   ┘    └─ runs missing units
 //! ```
 //!
-//! A [`Unit`] is a range of offsets of a source at a version: the findings that start there are its own.
-//! Units need not know of each other. Literals and hex patterns are found in each as in the whole. Matches of a
-//! regex depend on where the match before ended, so each unit is searched as if none extended into it,
+//! A [`Unit`] is a range of offsets of a source at a version; the findings that start in the range belong to
+//! it. Units are independent. Literals and hex patterns are found in each as in the whole. Matches of a
+//! regex depend on the end of the preceding match, so each unit is searched as if no match extended into it,
 //! and the join corrects, in order, the units where one did.
 //!
-//! The rows of a unit are one Arrow IPC file, its object. Its name comes from the search and the unit, and it
-//! is written whole or not at all. So any number of processes may run any units, twice too; a killed one loses
-//! the unit that it was at; and a unit whose object exists is not run again.
+//! The rows of a unit are one Arrow IPC file, its object. The name of an object comes from the search and
+//! the unit, and an object is written whole or not at all. So any number of processes may run any units,
+//! even twice; a killed process loses only its current unit; and a unit whose object exists is not run
+//! again.
 //!
 //! ```
 //! use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Where objects lie: a folder that all processes reach.
+//! The storage of objects: a folder that all processes can reach.
 
 use std::ffi::OsStr;
 use std::fs::{self, File};
@@ -19,7 +19,7 @@ pub struct Results {
 }
 
 impl Results {
-    /// The objects in a folder, which is made when the first is written.
+    /// The objects in a folder, which is created with the first object.
     ///
     /// # Errors
     /// [`Error::Request`] for a URL.
@@ -41,19 +41,19 @@ impl Results {
         &self.folder
     }
 
-    /// The path that the object of a unit has, or would have.
+    /// The path of the object of a unit, which need not exist.
     #[must_use]
     pub fn path(&self, job: &str, unit: &Unit) -> PathBuf {
         self.folder.join(job).join(format!("{}.arrow", unit.id()))
     }
 
-    /// Whether there is an object of the unit.
+    /// Whether the object of a unit exists.
     #[must_use]
     pub fn has(&self, job: &str, unit: &Unit) -> bool {
         self.path(job, unit).exists()
     }
 
-    /// Opens the object of a unit; `None` if there is none.
+    /// Opens the object of a unit; `None` if it does not exist.
     pub(crate) fn open(&self, job: &str, unit: &Unit) -> Result<Option<Box<dyn Source>>> {
         let path = self.path(job, unit);
         match fs::metadata(&path) {
@@ -74,7 +74,7 @@ impl Results {
         }
     }
 
-    /// Removes what killed processes left of objects that are there.
+    /// Removes partial files that killed processes left beside existing objects.
     pub(crate) fn clean(&self, job: &str) {
         let folder = self.folder.join(job);
         let Ok(entries) = fs::read_dir(&folder) else { return };
@@ -82,13 +82,13 @@ impl Results {
             let unit = name.strip_prefix('.').and_then(|name| name.split('.').next());
             let is_there = |unit: &str| folder.join(format!("{unit}.arrow")).exists();
             if name.ends_with(".part") && unit.is_some_and(is_there) {
-                // It is in nobody's way.
+                // A file that cannot be removed does no harm.
                 let _ = fs::remove_file(folder.join(name));
             }
         }
     }
 
-    /// Begins the object of a unit, under another name.
+    /// Begins the object of a unit, under a temporary name.
     pub(crate) fn create(&self, job: &str, unit: &Unit) -> Result<Pending> {
         static NUMBER: AtomicU64 = AtomicU64::new(0);
         let folder = self.folder.join(job);
@@ -96,7 +96,7 @@ impl Results {
         fs::create_dir_all(&folder).map_err(|error| failed(&folder, error))?;
         loop {
             let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-            // Machines that share the folder may have processes of the same number.
+            // Machines that share the folder may have processes with the same number.
             let now = std::time::SystemTime::UNIX_EPOCH.elapsed().map_or(0, |t| t.subsec_nanos());
             let name = format!(".{}.{}-{number}-{now}.part", unit.id(), std::process::id());
             let path = folder.join(name);
@@ -112,7 +112,7 @@ impl Results {
     }
 }
 
-/// An object that is being written. Dropped, it leaves nothing behind.
+/// An object that is being written. Dropping it removes the partial file.
 pub(crate) struct Pending {
     path: PathBuf,
     target: PathBuf,
@@ -120,30 +120,30 @@ pub(crate) struct Pending {
 }
 
 impl Pending {
-    /// Where to write; once.
+    /// The file to write to; may be taken once.
     pub(crate) fn take_file(&mut self) -> io::Result<BufWriter<File>> {
         self.file.take().ok_or_else(|| ErrorKind::InvalidInput.into())
     }
 
-    /// Gives the object its name, whole and on disk. If there is one of that name, another process was
-    /// faster, and that one stays: both hold the same rows.
+    /// Gives the object its name, once it is complete and on disk. If an object of that name exists,
+    /// another process was faster, and its object stays: both hold the same rows.
     pub(crate) fn publish(self, written: BufWriter<File>) -> io::Result<()> {
         let file = written.into_inner().map_err(io::IntoInnerError::into_error)?;
         file.sync_all()?;
         match fs::hard_link(&self.path, &self.target) {
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
-            // A join has found the object of another process, and has cleaned up.
+            // A join found the object of another process, and removed this partial file.
             Err(_) if !self.path.exists() && self.target.exists() => {}
-            // A file system without links.
+            // The file system does not support hard links.
             Err(_) => fs::rename(&self.path, &self.target)?,
             Ok(()) => {}
         }
-        // So that the name, too, outlives a power cut. Some file systems cannot; a lost object is run again.
+        // Makes the name survive a power cut. Some file systems cannot do this; a lost object is run again.
         let _ = self.target.parent().map(|folder| File::open(folder)?.sync_all());
         Ok(())
     }
 
-    /// Where the object will lie.
+    /// The final path of the object.
     pub(crate) fn target(&self) -> &Path {
         &self.target
     }
@@ -151,7 +151,7 @@ impl Pending {
 
 impl Drop for Pending {
     fn drop(&mut self) {
-        // Renamed, it is gone already.
+        // After a rename, the file is gone already.
         let _ = fs::remove_file(&self.path);
     }
 }

@@ -2,30 +2,30 @@
 
 use std::io;
 
-/// A finding, as the rows of a source have it.
+/// A finding, as in the rows of a source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Row<'r> {
-    /// Where it starts in the source.
+    /// The offset in the source.
     pub offset: u64,
-    /// Its bytes.
+    /// The length in bytes.
     pub length: u32,
-    /// Which pattern, as an index into the set.
+    /// The index of the pattern in the set.
     pub pattern: u32,
-    /// Its first bytes, at most [`MATCH_BYTES_MAX`](quarrier::search::MATCH_BYTES_MAX).
+    /// The first bytes of the match, at most [`MATCH_BYTES_MAX`](quarrier::search::MATCH_BYTES_MAX).
     pub found: &'r [u8],
 }
 
 /// Takes rows in order; an error ends the work.
 pub type Take<'t> = dyn FnMut(&Row<'_>) -> io::Result<()> + Send + 't;
 
-/// Rows that are held, so that it can be decided whether they are right.
+/// Rows that are held until it is known whether they are right.
 #[derive(Debug, Default)]
 pub(crate) struct HeldRows {
     rows: Vec<(u64, u32, u32, usize)>,
     bytes: Vec<u8>,
 }
 
-/// The most that is held: about this many bytes.
+/// Approximate maximum size of the held rows, in bytes.
 const HELD_BYTES_MAX: usize = 256 << 20;
 
 impl HeldRows {

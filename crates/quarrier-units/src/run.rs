@@ -1,4 +1,4 @@
-//! Runs units, and keeps their rows.
+//! Runs units, and stores their rows.
 
 use std::io;
 use std::ops::{ControlFlow, Range};
@@ -20,7 +20,7 @@ use crate::row::{Row, Take};
 use crate::source::SourceUnits;
 use crate::unit::{Unit, name_of};
 
-/// The version of objects: with another one, everything is run again.
+/// The version of objects; a new version runs everything again.
 const FORMAT: u32 = 1;
 
 /// A search that is run unit by unit.
@@ -31,39 +31,39 @@ pub struct UnitSearch<'s> {
     job: String,
     labels: Arc<Labels<'s>>,
     results: Option<Results>,
-    /// Compiled when a unit is first run.
+    /// Compiled when the first unit is run.
     running: Option<Running<'s>>,
     notices: Vec<String>,
 }
 
-/// The result of a unit, beside its rows.
+/// The result of a unit, besides its rows.
 #[derive(Debug)]
 pub struct Ran {
-    /// The regexes' matches: see [`RegexSeam`].
+    /// The seams of the regexes: see [`RegexSeam`].
     pub seams: Vec<RegexSeam>,
     /// Ranges of the unit that could not be read, in order.
     pub unreadable: Vec<Range<u64>>,
-    /// Bytes of the unit.
+    /// The length of the unit in bytes.
     pub bytes: u64,
-    /// Time from start to end.
+    /// The duration of the run.
     pub elapsed: Duration,
 }
 
-/// How the object of a unit came to be.
+/// The origin of a unit's object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stored {
-    /// It was there.
+    /// It existed already.
     Before,
     /// The unit was run.
     Now,
-    /// The unit was run, but nothing was kept: parts of a remote source could not be read, which may be
-    /// otherwise another time.
+    /// The unit was run, but its rows were not stored: parts of a remote source could not be read,
+    /// which may succeed another time.
     NotKept,
 }
 
 impl<'s> UnitSearch<'s> {
-    /// A search whose units are run on this machine until `stop` becomes true. It must not limit how many
-    /// findings there are.
+    /// Creates a search whose units are run on this machine until `stop` becomes true. The search must
+    /// not limit the number of findings.
     pub fn new(search: &'s Search, machine: &'s Machine, stop: &'s AtomicBool) -> Self {
         let digest = hex::encode(&search.digest());
         let version = env!("CARGO_PKG_VERSION");
@@ -80,7 +80,7 @@ impl<'s> UnitSearch<'s> {
         }
     }
 
-    /// Keeps the rows of units in a folder.
+    /// Stores the rows of units in a folder.
     #[must_use]
     pub fn keep(mut self, results: Results) -> Self {
         self.results = Some(results);
@@ -93,13 +93,13 @@ impl<'s> UnitSearch<'s> {
         &self.job
     }
 
-    /// Whether a unit alone has the rows that it has as a part of the whole. Regexes keep it from that.
+    /// Whether a unit on its own has the same rows as in the whole. Regexes prevent that.
     #[must_use]
     pub fn is_exact_alone(&self) -> bool {
         !self.search.patterns().iter().any(quarrier_search::Pattern::is_regex)
     }
 
-    /// The engines in use, joined by `+`; nothing before a unit was run.
+    /// The engines in use, joined by `+`; empty before a unit was run.
     #[must_use]
     pub fn engine_name(&self) -> String {
         self.running.as_ref().map_or_else(String::new, Running::engine_name)
@@ -111,15 +111,15 @@ impl<'s> UnitSearch<'s> {
         self.results.as_ref().is_some_and(|results| results.has(&self.job, unit))
     }
 
-    /// Notices since the last call: damaged objects.
+    /// Takes the notices since the last call: damaged objects.
     pub fn take_notices(&mut self) -> Vec<String> {
         std::mem::take(&mut self.notices)
     }
 
-    /// Runs a unit unless its object is there. Returns also the ranges that could not be read.
+    /// Runs a unit unless its object exists. Also returns the ranges that could not be read.
     ///
     /// # Errors
-    /// If there is no folder for objects, or it cannot be written to; as [`Running::search`]; and
+    /// If there is no folder for objects, or it cannot be written; those of [`Running::search`]; and
     /// [`Error::Changed`] if the source changed meanwhile.
     pub fn store(
         &mut self,
@@ -132,11 +132,11 @@ impl<'s> UnitSearch<'s> {
         }
     }
 
-    /// Runs a unit and passes its rows on. Without [`is_exact_alone`](Self::is_exact_alone), the unit has to be a
-    /// whole source if the rows are to be those of the whole.
+    /// Runs a unit and passes its rows on. Unless [`is_exact_alone`](Self::is_exact_alone), the rows equal
+    /// those of the whole only if the unit is the whole source.
     ///
     /// # Errors
-    /// As [`store`](Self::store), but for folders.
+    /// Those of [`store`](Self::store), except for folders.
     pub fn rows(
         &mut self,
         source: &mut SourceUnits,
@@ -148,12 +148,12 @@ impl<'s> UnitSearch<'s> {
         Ok(ran)
     }
 
-    /// The object of a unit. A damaged one is removed.
+    /// Opens the object of a unit. Removes it if it is damaged.
     pub(crate) fn object(&mut self, unit: &Unit) -> Result<Option<Object>> {
         let results = self.folder()?;
         let Some(source) = results.open(&self.job, unit)? else { return Ok(None) };
         let opened = Object::open(source, &self.identity(unit)).and_then(|object| {
-            // All of it, before a row of it is passed on.
+            // Verify the whole object before passing on any row.
             object.rows(&self.labels, u64::MAX, &mut |_| Ok(()))?;
             Ok(object)
         });
@@ -230,12 +230,12 @@ impl<'s> UnitSearch<'s> {
         self.results.as_ref()
     }
 
-    /// How rows show patterns.
+    /// The labels that rows have for patterns.
     pub(crate) fn labels(&self) -> &Arc<Labels<'s>> {
         &self.labels
     }
 
-    /// Whether all is to end.
+    /// Whether the run was stopped.
     pub(crate) fn is_stopped(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
     }
@@ -251,7 +251,7 @@ impl<'s> UnitSearch<'s> {
     }
 }
 
-/// Makes rows of findings.
+/// Turns findings into rows.
 struct Passing<'t, 'k> {
     take: &'t mut Take<'k>,
     copy: Vec<u8>,

@@ -1,19 +1,19 @@
-//! Shards: which units one of several processes runs.
+//! Shards: the units that one of several processes runs.
 
 use std::str::FromStr;
 
 /// One of `count` processes that share the units of a search: it runs each unit whose number, counted from 0
-/// over all sources, leaves the rest `index` when divided by `count`.
+/// over all sources, modulo `count` is `index`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Shard {
-    /// Which process, from 0.
+    /// The index of the process, from 0.
     pub index: u64,
-    /// How many there are.
+    /// The number of processes.
     pub count: u64,
 }
 
 impl Shard {
-    /// Whether it runs the unit of this number.
+    /// Whether this shard runs the unit with this number.
     #[must_use]
     pub fn has(&self, number: u64) -> bool {
         number % self.count.max(1) == self.index

@@ -8,22 +8,21 @@ use quarrier::{Named, Opened, Opener};
 use crate::error::{Error, Result};
 use crate::unit::Unit;
 
-/// An open source and the units that it is cut into, which depend on its version, the range and the size of
-/// units alone.
+/// An open source and its units, which depend only on its version, the range and the unit size.
 pub struct SourceUnits {
     named: Named,
     opened: Opened,
-    /// All of the source, as one unit.
+    /// The whole source as one unit.
     whole: Unit,
     unit_bytes: u64,
 }
 
 impl SourceUnits {
-    /// Opens a source to search the offsets in `range` in units of `unit_bytes`, at least 1; units end at
-    /// multiples of it.
+    /// Opens a source to search the offsets in `range` in units of `unit_bytes`, which must be at least
+    /// 1; units end at multiples of it.
     ///
     /// # Errors
-    /// If it cannot be opened, can only be read in order, or has no version: [`Version::of`].
+    /// If the source cannot be opened, can only be read in order, or has no version: [`Version::of`].
     pub fn open(
         named: &Named,
         opener: &Opener,
@@ -42,7 +41,7 @@ impl SourceUnits {
     /// Opens the source of a unit to search that unit alone.
     ///
     /// # Errors
-    /// As [`open`](Self::open), and [`Error::Changed`] if the source has another version now.
+    /// Those of [`open`](Self::open), and [`Error::Changed`] if the source has another version now.
     pub fn of_unit(unit: &Unit, opener: &Opener) -> Result<Self> {
         let named = quarrier::Sources::only(unit.name.clone())?;
         let source = Self::open(&named, opener, &unit.range, u64::MAX)?;
@@ -58,13 +57,13 @@ impl SourceUnits {
         &self.whole.source
     }
 
-    /// A notice that people should read before they trust its bytes.
+    /// A notice that people should read before they trust the source's bytes.
     #[must_use]
     pub fn notice(&self) -> Option<&str> {
         self.opened.notice()
     }
 
-    /// How many units there are; 0 for an empty source.
+    /// The number of units; 0 for an empty source.
     #[must_use]
     pub fn len(&self) -> u64 {
         match self.whole.range.is_empty() {
@@ -73,19 +72,19 @@ impl SourceUnits {
         }
     }
 
-    /// Whether there are none.
+    /// Whether there are no units.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// How many bytes all units have.
+    /// The total size of all units in bytes.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.whole.bytes()
     }
 
-    /// The unit of this number.
+    /// The unit with this number.
     #[must_use]
     pub fn unit(&self, number: u64) -> Unit {
         let border =
@@ -100,18 +99,18 @@ impl SourceUnits {
         (0..self.len()).map(|number| self.unit(number))
     }
 
-    /// The number that a unit at the start of the source would have, counted backwards.
+    /// The number of whole units before the start of the range.
     fn first(&self) -> u64 {
         self.whole.range.start / self.unit_bytes
     }
 
-    /// Whether reads cost requests, and may fail for a while.
+    /// Whether reads cost requests, and may fail temporarily.
     #[must_use]
     pub fn is_remote(&self) -> bool {
         matches!(self.opened, Opened::Remote(_) | Opened::FarImage { .. })
     }
 
-    /// The source, opened.
+    /// The open source.
     pub(crate) fn opened(&mut self) -> &mut Opened {
         &mut self.opened
     }

@@ -7,14 +7,14 @@ use quarrier::source::Version;
 use quarrier_core::hex;
 use sha2::{Digest, Sha256};
 
-/// The bytes of a unit, where no other number was asked for.
+/// The default size of a unit in bytes.
 pub const UNIT_BYTES: u64 = 1 << 30;
 
-/// Bytes of a hash that names something.
+/// Bytes of a hash that are used in a name.
 const NAME_BYTES: usize = 16;
 
-/// A part of a source at a version. The findings that start in its range are its own; its search reads some
-/// bytes around the range, too.
+/// A part of a source at a version. The findings that start in its range belong to it; its search also
+/// reads some bytes around the range.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Unit {
     /// The name by which the source is opened. A URL may hold a secret.
@@ -23,18 +23,18 @@ pub struct Unit {
     pub source: String,
     /// The version of the source.
     pub version: Version,
-    /// The offsets.
+    /// The range of offsets.
     pub range: Range<u64>,
 }
 
 impl Unit {
-    /// How many bytes its range has.
+    /// The length of the range in bytes.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.range.end.saturating_sub(self.range.start)
     }
 
-    /// A name for it that depends on source, version and range alone.
+    /// A name for the unit that depends only on source, version and range.
     #[must_use]
     pub fn id(&self) -> String {
         let Version { length, mark } = &self.version;
@@ -44,7 +44,7 @@ impl Unit {
     }
 }
 
-/// A name for some bytes: the beginning of their hash in hexadecimal.
+/// Names bytes by the beginning of their hash, in hexadecimal.
 pub(crate) fn name_of(bytes: &[u8]) -> String {
     let hash: [u8; 32] = Sha256::digest(bytes).into();
     hex::encode(&hash[..NAME_BYTES])

@@ -7,29 +7,29 @@ use serde::{Deserialize, Serialize};
 
 use crate::unit::Unit;
 
-/// Which rows an object holds.
+/// Identifies the rows of an object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Identity {
-    /// The name of the search, as [`UnitSearch::job`](crate::UnitSearch::job) gives it.
+    /// The name of the search: [`UnitSearch::job`](crate::UnitSearch::job).
     pub job: String,
     /// The unit.
     pub unit: Unit,
-    /// How many patterns there are.
+    /// The number of patterns.
     pub patterns: usize,
 }
 
-/// All that is known of a unit beside its rows.
+/// The data about a unit besides its rows.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Meta {
     job: String,
     unit: String,
-    /// How many rows there are.
+    /// The number of rows.
     pub(crate) rows: u64,
     seams: Vec<Seam>,
     /// Ranges that could not be read: start and end.
     unreadable: Vec<(u64, u64)>,
-    /// The patterns of the rows whose text and name do not tell which it is, in order.
+    /// The patterns of the rows with an ambiguous text and name, in order.
     pub(crate) twins: Vec<u32>,
 }
 
@@ -44,7 +44,7 @@ struct Seam {
 }
 
 impl Meta {
-    /// That of a unit. Rows and twins are the writer's to fill in.
+    /// Creates the metadata of a unit. The writer adds rows and twins.
     pub(crate) fn new(identity: &Identity, seams: &[RegexSeam], unreadable: &[Range<u64>]) -> Self {
         let seam = |seam: &RegexSeam| Seam {
             pattern: seam.pattern,
@@ -62,7 +62,7 @@ impl Meta {
         }
     }
 
-    /// The regexes' matches in the unit.
+    /// The seams of the regexes in the unit.
     pub(crate) fn seams(&self) -> Vec<RegexSeam> {
         let seam = |seam: &Seam| RegexSeam {
             pattern: seam.pattern,
@@ -78,7 +78,7 @@ impl Meta {
         self.unreadable.iter().map(|&(start, end)| start..end).collect()
     }
 
-    /// Why this cannot be the meta of such an object.
+    /// Why this cannot be the metadata of the expected object.
     pub(crate) fn fault(&self, expected: &Identity) -> Option<&'static str> {
         let range = &expected.unit.range;
         let is_pattern = |pattern: u32| (pattern as usize) < expected.patterns;

@@ -1,8 +1,8 @@
 //! Objects: the rows of a unit as an Arrow IPC file.
 //!
-//! The columns are those of `quarrier search --format arrow`. In the footer stand two texts: `quarrier.unit`,
-//! what the join needs to know, as JSON; and `quarrier.sum`, how many bytes of the file, with that JSON after
-//! them, have which checksum (CRC-64/NVME).
+//! The columns are those of `quarrier search --format arrow`. The footer holds two strings: `quarrier.unit`,
+//! the data for the join, as JSON; and `quarrier.sum`, the checksum (CRC-64/NVME) of the first bytes of the
+//! file followed by that JSON, and the number of these bytes.
 
 mod meta;
 mod read;
@@ -23,7 +23,7 @@ const META_KEY: &str = "quarrier.unit";
 /// The key of the checksum.
 const SUM_KEY: &str = "quarrier.sum";
 
-/// The checksum of objects.
+/// The checksum algorithm of objects.
 const SUM: crc_fast::CrcAlgorithm = crc_fast::CrcAlgorithm::Crc64Nvme;
 
 /// The columns.

@@ -1,4 +1,4 @@
-//! Reads objects, which may be damaged or anybody's.
+//! Reads objects, which may be damaged or hostile.
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::UInt64Type;
@@ -13,10 +13,10 @@ use crate::error::{Error, Result};
 use crate::label::Labels;
 use crate::row::{Row, Take};
 
-/// Bytes that are summed at once.
+/// Bytes per step of the checksum.
 const SUMMED_BYTES: usize = 1 << 20;
 
-/// An object that was opened.
+/// An open object.
 pub struct Object {
     source: Box<dyn Source>,
     identity: Identity,
@@ -24,18 +24,18 @@ pub struct Object {
 }
 
 impl Object {
-    /// Opens an object that has to hold the rows of `identity`.
+    /// Opens an object that must hold the rows of `identity`.
     ///
     /// # Errors
-    /// [`Error::Damaged`] if it does not.
+    /// [`Error::Damaged`] if it does not hold them.
     pub fn open(source: Box<dyn Source>, identity: &Identity) -> Result<Self> {
         Self::open_if(source, identity, is_summed)
     }
 
-    /// As [`open`](Self::open), whatever its checksum: for tests, since hostile bytes may have a right one.
+    /// Like [`open`](Self::open), with any checksum: for tests, since hostile bytes may have a correct one.
     ///
     /// # Errors
-    /// As [`open`](Self::open).
+    /// Those of [`open`](Self::open).
     pub fn open_unsummed(source: Box<dyn Source>, identity: &Identity) -> Result<Self> {
         Self::open_if(source, identity, |_, _, _| true)
     }
@@ -65,7 +65,7 @@ impl Object {
         }
     }
 
-    /// Its metadata.
+    /// The metadata of the object.
     pub(crate) fn meta(&self) -> &Meta {
         &self.meta
     }
@@ -73,7 +73,7 @@ impl Object {
     /// Passes on the rows with offsets from `from` on, in order.
     ///
     /// # Errors
-    /// [`Error::Damaged`] where the bytes are no such rows; the receiver's.
+    /// [`Error::Damaged`] if the bytes are no such rows, and the receiver's errors.
     pub fn rows(&self, labels: &Labels<'_>, from: u64, take: &mut Take<'_>) -> Result<()> {
         let name = self.source.name();
         let file = open_arrow_file(&*self.source).map_err(|error| Error::damaged(name, error))?;
@@ -89,7 +89,7 @@ impl Object {
     }
 }
 
-/// Whether the file's first bytes and `json` have the checksum.
+/// Whether the checksum fits the file's first bytes and `json`.
 fn is_summed(source: &dyn Source, json: &str, sum: &str) -> bool {
     let stated = sum.split_once(' ').and_then(|(bytes, sum)| {
         Some((bytes.parse::<u64>().ok()?, u64::from_str_radix(sum, 16).ok()?))
@@ -110,7 +110,7 @@ fn is_summed(source: &dyn Source, json: &str, sum: &str) -> bool {
     digest.finalize() == stated
 }
 
-/// The rows of an object, as they come.
+/// The rows of an object while they are read.
 struct Reading<'r> {
     object: &'r Object,
     labels: &'r Labels<'r>,
@@ -137,7 +137,7 @@ impl Reading<'_> {
         Ok(())
     }
 
-    /// A row, if it can be one of the unit.
+    /// A row; `None` if it cannot belong to the unit.
     fn row<'b>(&mut self, columns: &Columns<'b>, at: usize) -> Option<Row<'b>> {
         let unit = &self.object.identity.unit;
         let is_null = columns.sources.is_null(at)

@@ -13,13 +13,13 @@ use super::{META_KEY, Meta, SCHEMA, SUM, SUM_KEY};
 use crate::label::Labels;
 use crate::row::Row;
 
-/// Rows of a batch, at most.
+/// Maximum number of rows in a batch.
 const BATCH_ROWS: usize = 64 * 1024;
 
-/// Bytes of the strings and matches in a batch, reached by its last row.
+/// Size of the strings and matches in a batch, in bytes; the last row of a batch reaches it.
 const BATCH_BYTES: usize = 8 << 20;
 
-/// Rows whose pattern must be kept apart, at most.
+/// Maximum number of rows with a pattern that shares text and name with another.
 const TWINS_MAX: usize = 1 << 20;
 
 /// Writes the rows of a unit.
@@ -39,7 +39,7 @@ pub(crate) struct ObjectWriter<'l, W: Write> {
 }
 
 impl<'l, W: Write> ObjectWriter<'l, W> {
-    /// A writer of rows of `source`.
+    /// Creates a writer of rows of `source`.
     pub(crate) fn new(out: W, source: &str, labels: &'l Labels<'l>) -> io::Result<Self> {
         let out = Summed { out, digest: Digest::new(SUM), bytes: 0 };
         Ok(ObjectWriter {
@@ -119,7 +119,7 @@ impl<'l, W: Write> ObjectWriter<'l, W> {
     }
 }
 
-/// Sums the bytes that it passes on.
+/// A writer that computes the checksum of its bytes.
 struct Summed<W> {
     out: W,
     digest: Digest,

@@ -1,5 +1,5 @@
-//! Objects that anybody wrote: an error, or rows that can be of the unit; no panic, and no memory for lengths
-//! that a file only claims. `MUTANTS=100000` tries more.
+//! Hostile objects: they give an error, or rows that may be of the unit; no panic, and no allocation for
+//! lengths that a file merely claims. `MUTANTS=100000` tries more.
 
 use quarrier::Search;
 use quarrier_core::source::Memory;
@@ -8,7 +8,7 @@ use quarrier_units::{Error, Identity, Labels, Object};
 
 use super::lab::Lab;
 
-/// Numbers without order, the same every time (xorshift).
+/// Pseudorandom numbers, the same every time (xorshift).
 struct Random(u64);
 
 impl Random {
@@ -60,7 +60,7 @@ fn mutated(whole: &[u8], random: &mut Random) -> Vec<u8> {
 
 #[test]
 fn hostile_objects_are_refused_or_read_within_their_unit() {
-    // Panics of the library are caught, and would be printed.
+    // The test catches panics of the library, which would otherwise be printed.
     let told = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
         if !quarrier_messages::is_panic_caught() {

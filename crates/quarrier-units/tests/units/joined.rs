@@ -1,4 +1,4 @@
-//! Any source, patterns, units and shards: the rows of the join are those of a plain search.
+//! For any source, patterns, units and shards, the rows of the join are those of a plain search.
 
 use proptest::prelude::*;
 use quarrier::Search;
@@ -7,7 +7,8 @@ use quarrier_units::{Shard, UnitSearch};
 
 use super::lab::{Kept, Lab, planning};
 
-/// Patterns of all kinds. Regexes whose matches depend on the one before, on context, and on bytes far away.
+/// Patterns of all types, among them regexes whose matches depend on the preceding match, on context, and on
+/// bytes far away.
 const PATTERNS: [&str; 48] = [
     "ab",
     "a",
@@ -86,15 +87,15 @@ fn text() -> impl Strategy<Value = Vec<u8>> {
     prop::collection::vec(part, 0..8).prop_map(|parts| parts.concat())
 }
 
-/// What is done to the units.
+/// The steps applied to the units.
 #[derive(Debug, Clone)]
 struct Work {
     unit_bytes: u64,
     buffer_bytes: usize,
     shards: Vec<u64>,
-    /// Which shards run, in this order, some of them twice.
+    /// The shards to run, in this order, some of them twice.
     order: Vec<u64>,
-    /// Which objects are removed before the join, as bits.
+    /// The objects to remove before the join, as bits.
     removed: u32,
 }
 
@@ -112,7 +113,7 @@ fn work() -> impl Strategy<Value = Work> {
     )
 }
 
-/// Runs shards as other processes would.
+/// Runs shards like other processes would.
 fn run_shards(lab: &Lab, search: &Search, work: &Work) {
     let count = work.shards.len() as u64;
     for &index in &work.order {

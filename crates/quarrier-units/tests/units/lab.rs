@@ -12,7 +12,7 @@ use quarrier_core::pipeline::Chunk;
 use quarrier_search::Finding;
 use quarrier_units::{Joined, Results, Row, SourceUnits, UnitSearch};
 
-/// A row that stays.
+/// An owned row.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Kept {
     pub(crate) offset: u64,
@@ -28,7 +28,7 @@ impl Kept {
     }
 }
 
-/// Rows, then why there are no more.
+/// Rows, then the error that ended them.
 pub(crate) type Answer = (Vec<Kept>, Option<String>);
 
 pub(crate) struct Lab {
@@ -76,7 +76,7 @@ impl Lab {
         UnitSearch::new(search, &self.machine, &self.stop).keep(self.results())
     }
 
-    /// One plain search.
+    /// Runs one plain search.
     pub(crate) fn plain(&self, search: &Search) -> Answer {
         let mut opened = self.opener.open(&self.named()).unwrap();
         let mut running = search.start(&self.machine, None, &self.stop).unwrap();
@@ -93,7 +93,7 @@ impl Lab {
         (rows, searched.err().map(|error| error.to_string()))
     }
 
-    /// The rows that a join gives, and what came of the units.
+    /// The rows of a join, and its counts of units.
     pub(crate) fn joined(&self, search: &Search, unit_bytes: u64) -> (Answer, Joined) {
         let mut source = self.units(unit_bytes);
         let mut rows = Vec::new();
@@ -106,12 +106,12 @@ impl Lab {
     }
 }
 
-/// How a search in tests is done: by one thread, in chunks of so many bytes.
+/// The plan of a search in tests: one thread, with chunks of this size.
 pub(crate) fn planning(buffer_bytes: usize) -> Planning {
     Planning { workers: 1, buffer_bytes, ..Planning::default() }
 }
 
-/// Takes rows and forgets them.
+/// Discards rows.
 pub(crate) fn forget(_: &Row<'_>) -> io::Result<()> {
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! Objects: whole or not at all, and never believed when they are damaged.
+//! Objects: complete or absent, and never trusted when damaged.
 
 use std::path::{Path, PathBuf};
 
@@ -51,7 +51,7 @@ fn a_damaged_object_is_run_again_and_nothing_of_it_is_shown() {
         std::fs::write(&objects[1], &bytes).unwrap();
         let (answer, joined) = lab.joined(&search, 10);
         assert_eq!(answer, expected);
-        // Padding, and what the format repeats, may change without harm.
+        // Padding, and redundant parts of the format, may change without harm.
         assert!(joined.run <= 1);
         std::fs::write(&objects[1], &whole).unwrap();
     }

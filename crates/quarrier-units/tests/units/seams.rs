@@ -5,7 +5,7 @@ use quarrier_search::{Options, Pattern};
 
 use super::lab::{Lab, planning};
 
-/// Compares a join of objects that are all there with a plain search.
+/// Compares a join of existing objects with a plain search.
 fn check(text: &[u8], regexes: &[&str], unit_bytes: u64, length_bytes_max: usize) {
     let lab = Lab::with(text);
     let patterns = regexes.iter().map(|regex| Pattern::regex(regex).unwrap()).collect();
@@ -17,7 +17,7 @@ fn check(text: &[u8], regexes: &[&str], unit_bytes: u64, length_bytes_max: usize
     }
 }
 
-/// Bytes without order, the same every time (xorshift).
+/// Pseudorandom bytes, the same every time (xorshift).
 fn noise(length: usize) -> Vec<u8> {
     let mut state = 0x9E37_79B9_7F4A_7C15u64;
     let mut next = || {

@@ -12,7 +12,7 @@ fn search() -> Search {
     Search::new(vec![Pattern::literal("ab").unwrap()])
 }
 
-/// Changes the source, at a later time than before.
+/// Changes the source, with a later time than before.
 fn change(lab: &Lab, bytes: &[u8]) {
     let path = lab.source_path();
     let before = std::fs::metadata(&path).unwrap().modified().unwrap();
