@@ -5,7 +5,7 @@
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Colour(u8);
 
-/// Series that have a colour of their own.
+/// Number of series with their own colour.
 const SERIES: usize = 8;
 
 impl Colour {
@@ -24,7 +24,7 @@ impl Colour {
     /// Yellow, beside [`GREEN`](Colour::GREEN).
     pub const YELLOW: Colour = Colour(10);
 
-    /// The colour of the series at `place`; the ninth has that of the first again.
+    /// The colour of the series at `place`; the ninth repeats the first.
     pub fn series(place: usize) -> Self {
         Colour((place % SERIES) as u8)
     }

@@ -1,7 +1,7 @@
-//! Output for people: text from evidence made harmless and measured, numbers, pages and their charts.
+//! Output for people: escaped text from evidence, its width, numbers, pages and their charts.
 //!
-//! Names and values of a seized disk may contain sequences that steer the reader's terminal, or imitate
-//! other text. Everything that people see passes through here:
+//! Names and values on a seized disk may contain sequences that control the reader's terminal, or
+//! imitate other text. Everything that people see passes through this crate:
 //!
 //! ```text
 //!  a piece of text ──→ visible         lines, tables, errors, progress
@@ -11,7 +11,7 @@
 //!  a number        ──→ number          sizes, rates, times, shares, counts
 //! ```
 //!
-//! Output for programs (a pipe, a file) stays as it is.
+//! Output for programs (a pipe, a file) is not changed.
 
 pub mod chart;
 mod colour;

@@ -1,4 +1,4 @@
-//! Numbers as people read them: three digits, a unit, thousands apart.
+//! Numbers for people: three digits, a unit, thousands separators.
 
 /// Names of powers of 1000, from 10⁻¹² on.
 const PREFIXES: [(f64, &str); 9] = [
@@ -16,18 +16,19 @@ const PREFIXES: [(f64, &str); 9] = [
 /// Names of powers of 1024.
 const BINARY: [&str; 7] = ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
 
-/// an integer with its thousands apart: `1,234,567`.
+/// Formats an integer with thousands separators: `1,234,567`.
 pub fn count(number: u64) -> String {
     apart(&number.to_string())
 }
 
-/// `count` and the noun in its number: `1 finding`, `2 findings`.
+/// Formats a count and its noun in singular or plural: `1 finding`, `2 findings`.
 pub fn counted(number: u64, noun: &str) -> String {
     let s = if number == 1 { "" } else { "s" };
     format!("{} {noun}{s}", count(number))
 }
 
-/// Any number: thousands apart if it is whole (`15,800`), else three significant digits.
+/// Formats any number: with thousands separators if it is whole (`15,800`), else with three significant
+/// digits.
 pub fn number(value: f64) -> String {
     if value.fract() != 0.0 || value.abs() >= 1e15 || !value.is_finite() {
         return significant(value);
@@ -47,7 +48,7 @@ fn apart(digits: &str) -> String {
     out
 }
 
-/// Three significant digits; a dash for NaN.
+/// Formats three significant digits; a dash for NaN.
 pub fn significant(value: f64) -> String {
     if !value.is_finite() {
         return "–".to_string();
@@ -60,7 +61,7 @@ pub fn significant(value: f64) -> String {
     format!("{value:.decimals$}")
 }
 
-/// At most three decimals, without zeros at the end: `2.5`, `20`.
+/// Formats at most three decimals, without trailing zeros: `2.5`, `20`.
 pub fn short(value: f64) -> String {
     if !value.is_finite() {
         return "–".to_string();
@@ -70,12 +71,12 @@ pub fn short(value: f64) -> String {
     digits
 }
 
-/// Factor and prefix in which a value of 1 or more is given: (10⁹, `G`).
+/// The factor and prefix for a value of 1 or more: (10⁹, `G`).
 pub fn large_prefix(value: f64) -> (f64, &'static str) {
     prefix(value, 1.0, f64::INFINITY)
 }
 
-/// Factor and prefix for a value in a unit without multiples, such as seconds: (10⁻³, `m`).
+/// The factor and prefix for a value in a unit without multiples, such as seconds: (10⁻³, `m`).
 pub fn small_prefix(value: f64) -> (f64, &'static str) {
     prefix(value, 0.0, 1.0)
 }
@@ -88,14 +89,14 @@ fn prefix(value: f64, least: f64, most: f64) -> (f64, &'static str) {
     fits.filter(|_| value != 0.0).copied().unwrap_or((1.0, ""))
 }
 
-/// A rate in bytes a second, in powers of 1000 as makers of drives and memory give it:
-/// `3.42 GB/s`.
+/// Formats a rate in bytes per second, in powers of 1000 like vendors of drives and memory: `3.42
+/// GB/s`.
 pub fn rate(bytes_per_second: f64) -> String {
     let (factor, prefix) = large_prefix(bytes_per_second);
     format!("{} {prefix}B/s", significant(bytes_per_second / factor))
 }
 
-/// A size in powers of 1024: `64 KiB`, `1.50 GiB`.
+/// Formats a size in powers of 1024: `64 KiB`, `1.50 GiB`.
 pub fn bytes(bytes: u64) -> String {
     let (factor, name) = binary_unit(bytes as f64);
     let value = bytes as f64 / factor;
@@ -105,8 +106,8 @@ pub fn bytes(bytes: u64) -> String {
     format!("{} {name}", significant(value))
 }
 
-/// A size that distinguishes close values, such as a parameter: exact below 1 MiB (`65,507 B`), else as
-/// [`bytes`](fn@bytes) shows it.
+/// Formats a size that distinguishes close values, such as a parameter: exact below 1 MiB (`65,507 B`),
+/// else like [`bytes`](fn@bytes).
 pub fn exact_bytes(value: f64) -> String {
     if value < 1_048_576.0 && value % 1024.0 != 0.0 && value.fract() == 0.0 {
         return format!("{} B", number(value));
@@ -114,7 +115,7 @@ pub fn exact_bytes(value: f64) -> String {
     bytes(value.max(0.0) as u64)
 }
 
-/// Factor and name of the power of 1024 in which `bytes` are given.
+/// The factor and name of the power of 1024 for `bytes`.
 pub fn binary_unit(bytes: f64) -> (f64, &'static str) {
     let mut factor = 1.0;
     let mut name = BINARY[0];
@@ -126,7 +127,7 @@ pub fn binary_unit(bytes: f64) -> (f64, &'static str) {
     (factor, name)
 }
 
-/// A stretch of time with its unit: `12.3 ms`, `4 min 05 s`.
+/// Formats a duration with its unit: `12.3 ms`, `4 min 05 s`.
 pub fn seconds(seconds: f64) -> String {
     match seconds {
         s if s <= 0.0 => "0 s".to_string(),
@@ -138,7 +139,7 @@ pub fn seconds(seconds: f64) -> String {
     }
 }
 
-/// A share as percent: `7.4 %`.
+/// Formats a share in percent: `7.4 %`.
 pub fn percent(share: f64) -> String {
     match share * 100.0 {
         p if !p.is_finite() => "–".to_string(),

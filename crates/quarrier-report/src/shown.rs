@@ -1,20 +1,20 @@
-//! Rows for programs, where it is a person who sees them.
+//! Output for programs, if it goes to a person's terminal.
 
 use std::io::{self, IsTerminal, Write};
 
 use crate::is_harmful;
 use crate::visible::push_escape;
 
-/// The kind of output, which determines how harmful characters are escaped.
+/// The type of output, which determines how harmful characters are escaped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Manner {
-    /// Lines of text or CSV: as [`visible`](crate::visible) does, but for ends of lines and tabs.
+    /// Lines of text or CSV: like [`visible`](crate::visible), but line ends and tabs stay.
     Text,
-    /// JSON: as it has them (`\u202e`), so that it stays JSON with the same values.
+    /// JSON: as JSON escapes (`\u202e`), so that it stays JSON with the same values.
     Json,
 }
 
-/// A writer that escapes harmful characters, and bytes that are no UTF-8.
+/// A writer that escapes harmful characters, and bytes that are not UTF-8.
 #[derive(Debug)]
 pub struct Shown<W> {
     out: W,
@@ -24,7 +24,7 @@ pub struct Shown<W> {
 }
 
 impl<W: Write> Shown<W> {
-    /// Writes to `out`.
+    /// Creates a writer to `out`.
     pub fn new(out: W, manner: Manner) -> Self {
         Shown { out, manner, begun: Vec::new() }
     }
@@ -82,7 +82,7 @@ impl<W: Write> Write for Shown<W> {
     }
 }
 
-/// Wraps `out`: makes output harmless if it is a terminal, and passes it unchanged otherwise.
+/// Wraps `out`: escapes output if it is a terminal, and passes it through unchanged otherwise.
 pub fn on_terminal<W>(out: W, manner: Manner) -> Box<dyn Write + Send>
 where
     W: Write + IsTerminal + Send + 'static,
@@ -99,7 +99,7 @@ mod tests {
 
     use super::{Manner, Shown};
 
-    /// The harmless form of `bytes`, in pieces of `piece` bytes.
+    /// The escaped form of `bytes`, written in pieces of `piece` bytes.
     fn shown(bytes: &[u8], manner: Manner, piece: usize) -> String {
         let mut out = Vec::new();
         let mut writer = Shown::new(&mut out, manner);

@@ -1,11 +1,11 @@
-//! The one table of characters that people are not shown as they are.
+//! The one table of characters that are not shown to people unescaped.
 
-/// First and last of each range, in order: all control characters (`Cc`), separators of lines and
-/// paragraphs (`Zl`, `Zp`), what Unicode calls default ignorable, and format characters (`Cf`) but
-/// for those of Arabic and Syriac that have a form of their own.
+/// First and last of each range, in order: all control characters (`Cc`), line and paragraph separators
+/// (`Zl`, `Zp`), default ignorable characters, and format characters (`Cf`) except those of Arabic and
+/// Syriac that have a visible form.
 const HARMFUL: &[(char, char)] = &[
     ('\0', '\x1f'),
-    // DEL, and the C1 controls; U+009B among them begins a sequence as ESC [ does.
+    // DEL, and the C1 controls, among them U+009B, which begins a sequence like ESC [.
     ('\x7f', '\u{9f}'),
     // Soft hyphen.
     ('\u{ad}', '\u{ad}'),
@@ -15,25 +15,25 @@ const HARMFUL: &[(char, char)] = &[
     ('\u{61c}', '\u{61c}'),
     // Hangul fillers.
     ('\u{115f}', '\u{1160}'),
-    // Khmer vowels without a form.
+    // Khmer vowels without a visible form.
     ('\u{17b4}', '\u{17b5}'),
     // Mongolian variation selectors and vowel separator.
     ('\u{180b}', '\u{180f}'),
-    // Zero-width space, joiners, marks of direction.
+    // Zero-width space, joiners, directional marks.
     ('\u{200b}', '\u{200f}'),
-    // Separators of lines and paragraphs; embeddings and overrides of direction.
+    // Line and paragraph separators; directional embeddings and overrides.
     ('\u{2028}', '\u{202e}'),
     // Word joiner, invisible operators, isolates.
     ('\u{2060}', '\u{206f}'),
     // Hangul filler.
     ('\u{3164}', '\u{3164}'),
-    // Variation selectors: 256 of them carry any byte unseen, with the others below.
+    // Variation selectors: together with those below, 256 of them can carry any byte invisibly.
     ('\u{fe00}', '\u{fe0f}'),
     // Byte order mark.
     ('\u{feff}', '\u{feff}'),
     // Halfwidth Hangul filler.
     ('\u{ffa0}', '\u{ffa0}'),
-    // Not assigned, but ignorable; interlinear annotations.
+    // Unassigned but ignorable code points; interlinear annotations.
     ('\u{fff0}', '\u{fffb}'),
     // Controls of Egyptian hieroglyphs.
     ('\u{13430}', '\u{1343f}'),
@@ -45,10 +45,10 @@ const HARMFUL: &[(char, char)] = &[
     ('\u{e0000}', '\u{e0fff}'),
 ];
 
-/// Whether a character shows nothing itself but steers the terminal, or turns, hides or forges what
-/// is shown around it.
+/// Whether a character is invisible itself but controls the terminal, or reorders, hides or forges the
+/// text around it.
 pub fn is_harmful(c: char) -> bool {
-    // Most text is of Latin letters.
+    // Fast path: most text consists of Latin letters.
     if matches!(c, ' '..='~' | '\u{a0}'..='\u{ac}' | '\u{ae}'..='\u{34e}') {
         return false;
     }
@@ -66,7 +66,7 @@ mod tests {
         assert!(HARMFUL.windows(2).all(|two| two[0].1 < two[1].0));
     }
 
-    /// The tables of `regex` are Unicode's own, made by a program.
+    /// The tables of `regex` are generated from Unicode's own.
     #[test]
     fn the_table_is_what_unicode_says() {
         let class = r"[\p{Cc}\p{Zl}\p{Zp}\p{DI}[\p{Cf}--\p{Prepended_Concatenation_Mark}]]";

@@ -1,16 +1,16 @@
-//! Text with every harmful character written out.
+//! Escapes every harmful character of a string.
 
 use std::borrow::Cow;
 use std::fmt::Write;
 
 use crate::is_harmful;
 
-/// The text in one line, with every harmful character as an escape: `\n`, `\x1b`, `\u{202e}`.
+/// The string on one line, with every harmful character as an escape: `\n`, `\x1b`, `\u{202e}`.
 pub fn visible(text: &str) -> Cow<'_, str> {
     written_out(text, |_| false)
 }
 
-/// As [`visible`], but ends of lines stay.
+/// Like [`visible`], but line ends stay.
 pub fn visible_lines(text: &str) -> Cow<'_, str> {
     written_out(text, |c| c == '\n')
 }
@@ -31,7 +31,7 @@ fn written_out(text: &str, is_kept: impl Fn(char) -> bool) -> Cow<'_, str> {
 
 /// Appends the replacement for a harmful character.
 pub(crate) fn push_escape(out: &mut String, c: char) {
-    // A String takes whatever is written to it.
+    // Writing to a string does not fail.
     let _ = match c {
         '\n' | '\r' | '\t' => write!(out, "{}", c.escape_default()),
         '\0'..='\x7f' => write!(out, "\\x{:02x}", u32::from(c)),

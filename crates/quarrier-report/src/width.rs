@@ -1,9 +1,8 @@
-//! How wide text is on a terminal.
+//! The width of text on a terminal.
 
 use unicode_width::UnicodeWidthStr;
 
-/// The cells that a terminal gives to harmless text: two to each character of CJK, none to marks
-/// that combine with the one before.
+/// The number of terminal cells of escaped text: two for each CJK character, none for combining marks.
 pub fn width(text: &str) -> usize {
     match text.is_ascii() {
         true => text.len(),
@@ -11,7 +10,7 @@ pub fn width(text: &str) -> usize {
     }
 }
 
-/// The text with blanks after it, up to `cells`.
+/// The text, padded with spaces to `cells`.
 pub fn padded(text: &str, cells: usize) -> String {
     let blanks = cells.saturating_sub(width(text));
     let mut out = String::with_capacity(text.len() + blanks);

@@ -1,28 +1,28 @@
-//! Axes: the position of a value, and the values that are marked.
+//! Axes: the position of a value, and the tick marks.
 
 use crate::number;
 
 /// A mark on an axis.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Tick {
-    /// Where it stands, in the axis's own unit.
+    /// The position, in the axis's own unit.
     pub value: f64,
-    /// The text at the mark.
+    /// The label.
     pub label: String,
 }
 
-/// How values are laid out.
+/// The scale of an axis.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Scale {
-    /// In equal steps.
+    /// Linear.
     Linear,
-    /// In equal ratios; all values are above 0.
+    /// Logarithmic; all values are above 0.
     Logarithmic,
-    /// In equal ratios of the value plus one, so that 0 has a place.
+    /// Logarithmic in the value plus one, so that 0 has a position.
     Counts,
 }
 
-/// An axis of finite length, whatever it was asked to show.
+/// An axis of finite length, for any input.
 #[derive(Debug, Clone)]
 pub struct Axis {
     from: f64,
@@ -31,26 +31,26 @@ pub struct Axis {
     ticks: Vec<Tick>,
 }
 
-/// Heights that differ by more than this are drawn in equal ratios.
+/// Heights whose ratio exceeds this are drawn on a logarithmic scale.
 const RATIO_OF_LINEAR: f64 = 40.0;
-/// Most marks of an axis.
+/// Maximum number of tick marks of an axis.
 const TICKS_MAX: usize = 8;
 /// The margin beside the outermost point, as a share of the axis.
 const AIR: f64 = 0.03;
 /// The height that a label needs, as a share of the chart.
 const LABEL_HEIGHT: f64 = 0.12;
-/// No axis is longer.
+/// Maximum end of an axis.
 const END_MAX: f64 = 1e100;
 
 impl Axis {
-    /// Equal steps with these marks.
+    /// A linear axis with these tick marks.
     pub fn linear(from: f64, to: f64, ticks: Vec<Tick>) -> Self {
         let is_sane = from.abs() <= END_MAX && to.abs() <= END_MAX && from < to;
         let (from, to) = if is_sane { (from, to) } else { (0.0, 1.0) };
         Axis::kept(from, to, Scale::Linear, ticks)
     }
 
-    /// Time from 0 to `seconds`.
+    /// A time axis from 0 to `seconds`.
     pub fn time(seconds: f64) -> Self {
         let seconds = positive(seconds);
         let (unit, name) = time_unit(seconds);
@@ -66,7 +66,7 @@ impl Axis {
         Axis::linear(0.0, seconds, ticks.collect())
     }
 
-    /// Offsets from 0 to `length_bytes`, marked a power of two apart.
+    /// An axis of offsets from 0 to `length_bytes`, with ticks a power of two apart.
     pub fn offsets(length_bytes: u64) -> Self {
         let step = length_bytes.div_ceil(8).max(1).checked_next_power_of_two().unwrap_or(1 << 63);
         let ticks = steps(length_bytes as f64, step as f64);
@@ -74,7 +74,7 @@ impl Axis {
         Axis::linear(0.0, length_bytes.max(1) as f64, ticks.collect())
     }
 
-    /// Heights from 0 to a little above `most`; `label` writes a mark.
+    /// An axis of heights from 0 to a little above `most`; `label` formats a tick.
     pub fn heights(most: f64, label: impl Fn(f64) -> String) -> Self {
         let most = positive(most);
         let ticks = steps(most * 1.06, round_step(most / 6.0));
@@ -82,7 +82,7 @@ impl Axis {
         Axis::linear(0.0, most * 1.06, ticks.collect())
     }
 
-    /// Heights that count something, from 0 to a little above `most`, marked at integers.
+    /// An axis of counts from 0 to a little above `most`, with ticks at integers.
     pub fn whole_heights(most: f64) -> Self {
         let most = positive(most).max(1.0);
         let ticks = steps(most, round_step(most / 5.0).max(1.0));
@@ -90,8 +90,8 @@ impl Axis {
         Axis::linear(0.0, most * 1.08, ticks.collect())
     }
 
-    /// Heights from `least` to `most`: equal steps from 0, or equal ratios where they differ much.
-    /// `label` writes a mark of an axis that ends at its second argument.
+    /// An axis of heights from `least` to `most`: linear from 0, or logarithmic if they differ much.
+    /// `label` formats a tick of an axis that ends at its second argument.
     pub fn values(least: f64, most: f64, label: impl Fn(f64, f64) -> String) -> Self {
         let (least, most) = drawable(least, most);
         if most / least > RATIO_OF_LINEAR {
@@ -100,20 +100,21 @@ impl Axis {
         Axis::heights(most, |value| label(value, most))
     }
 
-    /// Powers of ten; `label` writes a mark of an axis that ends at its second argument.
+    /// A logarithmic axis in powers of ten; `label` formats a tick of an axis that ends at its second
+    /// argument.
     pub fn decades(least: f64, most: f64, label: impl Fn(f64, f64) -> String) -> Self {
         let (least, most) = drawable(least, most);
         let (first, last) = (least.log10().floor() as i32, most.log10().ceil() as i32);
         let every = (last - first).max(1).div_euclid(TICKS_MAX as i32) + 1;
         let powers = (first..=last).filter(|power| power.rem_euclid(every) == 0);
-        // Few powers are too few marks.
+        // Few powers are too few ticks.
         let factors: &[f64] = if most / least < 300.0 { &[1.0, 2.0, 5.0] } else { &[1.0] };
         let ticks = powers.flat_map(|power| factors.iter().map(move |f| f * 10f64.powi(power)));
         let ticks = ticks.map(|value| Tick { value, label: label(value, value) });
         Axis::logarithmic(least, most, ticks.collect())
     }
 
-    /// Sizes in bytes, in powers of two.
+    /// A logarithmic axis of sizes in bytes, in powers of two.
     pub fn sizes(least: f64, most: f64) -> Self {
         let (least, most) = drawable(least.max(1.0), most.max(1.0));
         let (first, last) = (least.log2().floor() as i32, most.log2().ceil() as i32);
@@ -124,7 +125,7 @@ impl Axis {
         Axis::logarithmic(least, most, ticks.collect())
     }
 
-    /// Equal ratios, marked at `values`, such as numbers of threads.
+    /// A logarithmic axis with ticks at `values`, such as numbers of threads.
     pub fn at(values: &[f64]) -> Self {
         let mut sorted: Vec<f64> =
             values.iter().copied().filter(|v| *v > 0.0 && v.is_finite()).collect();
@@ -141,14 +142,14 @@ impl Axis {
         Axis::logarithmic(least, most, ticks)
     }
 
-    /// Equal ratios with these marks.
+    /// A logarithmic axis with these tick marks.
     pub fn logarithmic(least: f64, most: f64, ticks: Vec<Tick>) -> Self {
         let (least, most) = drawable(least, most);
         let air = (most / least).powf(AIR).max(1.02);
         Axis::kept(least / air, most * air, Scale::Logarithmic, ticks)
     }
 
-    /// Counts from 0 to `most` in equal ratios, marked at 0 and powers of ten.
+    /// A logarithmic axis of counts from 0 to `most`, with ticks at 0 and powers of ten.
     pub fn counts(most: f64) -> Self {
         let most = positive(most).max(1.0);
         let mut axis = Axis::kept(0.0, most * 1.15, Scale::Counts, Vec::new());
@@ -167,7 +168,7 @@ impl Axis {
         Axis { from, to, scale, ticks }
     }
 
-    /// Where the axis begins and ends.
+    /// The first and last value of the axis.
     pub fn ends(&self) -> (f64, f64) {
         (self.from, self.to)
     }
@@ -177,13 +178,13 @@ impl Axis {
         (self.from..=self.to).contains(&value)
     }
 
-    /// The marks, in order.
+    /// The tick marks, in order.
     pub fn ticks(&self) -> &[Tick] {
         &self.ticks
     }
 
-    /// The position of `value` along the axis, from 0 to 1. Values beyond an end are put there, and NaN
-    /// at the beginning.
+    /// The position of `value` along the axis, from 0 to 1. Values beyond an end are clamped to it, and
+    /// NaN to the start.
     pub fn share(&self, value: f64) -> f64 {
         let value = if value.is_nan() { self.from } else { value.clamp(self.from, self.to) };
         match self.scale {
@@ -208,7 +209,7 @@ fn positive(value: f64) -> f64 {
     if value > 1e-100 && value.is_finite() { value.min(END_MAX / 10.0) } else { 1.0 }
 }
 
-/// A span that can be drawn, whatever was measured: positive, finite, not empty.
+/// A range that can be drawn for any input: positive, finite, not empty.
 fn drawable(least: f64, most: f64) -> (f64, f64) {
     let most = positive(most);
     let is_near = least.is_finite() && least > most * 1e-30;
@@ -216,7 +217,7 @@ fn drawable(least: f64, most: f64) -> (f64, f64) {
     if most / least < 1.0 + 1e-9 { (most / 1.5, most * 1.5) } else { (least, most) }
 }
 
-/// The unit that a stretch of time is given in: seconds in it, its name.
+/// The time unit for a duration: its length in seconds, and its name.
 fn time_unit(seconds: f64) -> (f64, &'static str) {
     match seconds {
         s if s < 1.5e-3 => (1e-6, "µs"),
@@ -227,7 +228,7 @@ fn time_unit(seconds: f64) -> (f64, &'static str) {
     }
 }
 
-/// 0, `step`, 2 `step` … up to `end`; nothing where these are no numbers to draw.
+/// 0, `step`, 2 `step` … up to `end`; empty if the arguments cannot be drawn.
 fn steps(end: f64, step: f64) -> impl Iterator<Item = f64> {
     let last = end / step * (1.0 + 1e-9);
     let count = if last.is_finite() && last >= 0.0 { last.min(100.0) as u32 + 1 } else { 0 };
@@ -250,7 +251,7 @@ fn byte_label(value: f64) -> String {
     zero_or(value, |value| format!("{} {name}", number::short(value / unit)))
 }
 
-/// an integer in few characters: `250`, `15,000`, `2.5 M`.
+/// An integer in few characters: `250`, `15,000`, `2.5 M`.
 fn large(value: f64) -> String {
     let (factor, prefix) = number::large_prefix(value);
     match value {

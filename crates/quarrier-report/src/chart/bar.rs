@@ -1,4 +1,4 @@
-//! Horizontal bars: one to a row, beside names and numbers of any length.
+//! Horizontal bars: one per row, beside names and numbers of any length.
 
 use maud::{Markup, html};
 
@@ -10,19 +10,20 @@ use crate::Colour;
 pub struct Bar {
     /// The name of the bar.
     pub name: String,
-    /// Said below the name.
+    /// The text below the name.
     pub under: String,
-    /// Its length.
+    /// The length of the bar.
     pub value: f64,
     /// Standard deviation of the value.
     pub spread: f64,
-    /// The value as text.
+    /// The value as formatted text.
     pub told: Markup,
-    /// Its colour.
+    /// The colour of the bar.
     pub colour: Colour,
 }
 
-/// Bars of one unit, with lengths relative to the greatest value; nothing if no value is above 0.
+/// Renders bars of one unit, with lengths relative to the greatest value; nothing if no value is above
+/// 0.
 pub fn bars(bars: &[Bar]) -> Markup {
     let tops = bars.iter().map(|bar| bar.value + bar.spread);
     let most = tops.filter(|top| top.is_finite()).fold(0.0, f64::max);
@@ -52,8 +53,8 @@ pub fn bars(bars: &[Bar]) -> Markup {
     }
 }
 
-/// A bar in a table's row: stretches of the row's width, one after the other, each with its classes
-/// and its share of the width (0 to 1).
+/// Renders a bar in a table row: consecutive parts of the row's width, each with its classes and its
+/// share of the width (0 to 1).
 pub fn bar(parts: &[(&str, f64)]) -> Markup {
     let mut end = 0.0;
     let mut placed = Vec::new();
@@ -71,7 +72,7 @@ pub fn bar(parts: &[(&str, f64)]) -> Markup {
     }
 }
 
-/// A value within its interval, beside the stretch that counts as equal; all are shares of the
+/// Renders a value within its interval, beside the range that counts as equal; all are shares of the
 /// width (0 to 1).
 pub fn interval(class: &str, (low, high): (f64, f64), at: f64, equal: (f64, f64)) -> Markup {
     let stretch = |from: f64, to: f64| {

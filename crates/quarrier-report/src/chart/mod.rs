@@ -1,9 +1,9 @@
 //! Charts as SVG within the page: lines with error bars, areas, bars and lanes over one axis.
 //!
-//! A chart is as wide as its place, so that it is read on a phone as on a desk: across, places are
-//! shares of the width; down, they are pixels, and so is all text. Colours are classes of the
-//! page's style and turn dark with it. Whatever the pointer says over a place is a `<title>`: a
-//! chart needs no script.
+//! A chart is as wide as its container, so it is readable on a phone and on a desktop: horizontal
+//! positions are shares of the width, vertical ones are pixels, and so is all text. Colours are classes
+//! of the page's style and have dark variants. Tooltips are `<title>` elements: a chart needs no
+//! script.
 //!
 //! ```text
 //!  values ─→ Axis ─→ Chart ─→ <svg>      Bar ─→ bars, bar, interval
@@ -22,43 +22,42 @@ use maud::{Markup, PreEscaped, Render, html};
 use crate::Colour;
 use crate::page::cut;
 
-/// The width of stretched elements, in units of their own.
+/// The width of stretched elements, in their own units.
 const WIDTH: f64 = 1000.0;
-/// Least height of a bar that stands for something, in pixels: one finding must be seen beside a
-/// million.
+/// Minimum height of a non-empty bar in pixels: one finding must be visible beside a million.
 const BAR_PX_MIN: f64 = 4.0;
-/// Points of a line above which it is drawn without a dot for each.
+/// Lines with more points are drawn without dots.
 const DOTS_MAX: usize = 40;
 /// Error bars shorter than this are hidden by their dots.
 const SPREAD_PX_MIN: f64 = 2.0;
-/// Widths for which labels are kept apart, in pixels: that of half a page, and that of a phone,
-/// where those of the class `odd` are hidden. And the width of a character.
+/// Widths for which labels are kept apart, in pixels: that of half a page, and that of a phone, which
+/// hides labels of the class `odd`. And the width of a character.
 const WIDTHS_PX: [f64; 2] = [420.0, 230.0];
 const CHAR_PX: f64 = 7.0;
-/// Characters of a lane's name.
+/// Maximum number of characters in the name of a lane.
 const LANE_CHARS_MAX: usize = 13;
 
 /// A measured point of a line.
 #[derive(Debug, Clone)]
 pub struct Point {
-    /// Its place on the axis across.
+    /// The position on the horizontal axis.
     pub at: f64,
-    /// Its height.
+    /// The height.
     pub value: f64,
-    /// The ends of its error bar.
+    /// The ends of the error bar.
     pub spread: (f64, f64),
-    /// Whether it is not to be relied on: drawn as a red ring.
+    /// Whether the point is unreliable: drawn as a red ring.
     pub is_hollow: bool,
     /// The tooltip.
     pub title: String,
 }
 
-/// Where text stands beside its place.
+/// The position of text relative to its point.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Side {
-    /// On it, in the middle.
+    /// Centred on the point.
     On,
-    /// Left of it and above.
+    /// Above and to the left of the point.
     Left,
 }
 
@@ -82,7 +81,7 @@ pub struct Chart<'c> {
 }
 
 impl<'c> Chart<'c> {
-    /// An empty chart; `name` describes it to people who cannot see it.
+    /// Creates an empty chart; `name` describes it to people who cannot see it.
     pub fn new(name: &'c str, height_px: u32, x: &'c Axis, y: &'c Axis) -> Self {
         Chart {
             name,
@@ -98,13 +97,13 @@ impl<'c> Chart<'c> {
         }
     }
 
-    /// With `name` at the left, and without labels of the axis across.
+    /// Adds `name` at the left, and omits the labels of the horizontal axis.
     pub fn lane(mut self, name: &'c str) -> Self {
         (self.lane, self.has_labels) = (Some(name), false);
         self
     }
 
-    /// Without labels of the axis across: another chart below has them.
+    /// Omits the labels of the horizontal axis: another chart below has them.
     pub fn without_labels(mut self) -> Self {
         self.has_labels = false;
         self
@@ -123,18 +122,17 @@ impl<'c> Chart<'c> {
         self.height_px * (1.0 - self.y.share(value))
     }
 
-    /// An area in steps over equal bins; `per_axis` of them, which need not be whole, reach over
-    /// the axis.
+    /// Draws an area in steps over equal bins; `per_axis` bins, possibly a fraction, span the axis.
     pub fn area(&mut self, colour: Colour, values: &[f64], per_axis: f64) {
         self.steps("area", colour, values, per_axis, 0.0);
     }
 
-    /// As [`area`](Chart::area), with an even fill, for stacked areas.
+    /// Like [`area`](Chart::area), with an even fill, for stacked areas.
     pub fn stack(&mut self, colour: Colour, values: &[f64], per_axis: f64) {
         self.steps("stack", colour, values, per_axis, 0.0);
     }
 
-    /// As [`area`](Chart::area), and whatever is above 0 is seen.
+    /// Like [`area`](Chart::area), but every value above 0 is visible.
     pub fn columns(&mut self, colour: Colour, values: &[f64], per_axis: f64) {
         self.steps("columns", colour, values, per_axis, BAR_PX_MIN);
     }
@@ -158,7 +156,8 @@ impl<'c> Chart<'c> {
         html! { path class=(class) d=(path) {} }.render_to(&mut self.stretched);
     }
 
-    /// A line through points, which are in the order of the axis, with their error bars and dots.
+    /// Draws a line through points, which must be in the order of the axis, with their error bars and
+    /// dots.
     pub fn line(&mut self, colour: Colour, points: &[Point]) {
         let is_crowded = points.len() > DOTS_MAX;
         let mut path = String::new();
@@ -197,13 +196,13 @@ impl<'c> Chart<'c> {
         }
     }
 
-    /// A dashed line at a height, such as a ceiling.
+    /// Draws a dashed line at a height, such as a ceiling.
     pub fn level(&mut self, value: f64) {
         let y = Px(self.down_px(value));
         html! { line.level x1="0" x2="100%" y1=(y) y2=(y) {} }.render_to(&mut self.fixed);
     }
 
-    /// Dashed lines at places of the axis, with names above where there is room.
+    /// Draws dashed lines at positions of the axis, with names above if there is room.
     pub fn marks(&mut self, marks: &[(f64, &str)]) {
         let mut free_from = WIDTHS_PX.map(|_| f64::NEG_INFINITY);
         for &(at, name) in marks.iter().filter(|(at, _)| self.x.holds(*at)) {
@@ -226,7 +225,7 @@ impl<'c> Chart<'c> {
         }
     }
 
-    /// A stretch of the axis that is marked as bad, wide enough to be seen.
+    /// Marks a range of the axis as bad, wide enough to be visible.
     pub fn lost(&mut self, from: f64, to: f64) {
         let (x, width) = self.stretch(from, to);
         html! {
@@ -236,7 +235,7 @@ impl<'c> Chart<'c> {
         .render_to(&mut self.fixed);
     }
 
-    /// A stretch of a lane, fainter the less of it is `filled` (0 to 1).
+    /// Draws a range of a lane, fainter the less of it is `filled` (0 to 1).
     pub fn span(&mut self, colour: Colour, (from, to): (f64, f64), filled: f64, title: &str) {
         let (x, width) = self.stretch(from, to);
         let filled = if filled < 0.95 { Some(filled.max(0.15)) } else { None };
@@ -254,7 +253,7 @@ impl<'c> Chart<'c> {
         (from, Percent((to.0 - from.0).max(0.005)))
     }
 
-    /// Text at a place of the chart.
+    /// Draws text at a point of the chart.
     pub fn text(&mut self, (at, value): (f64, f64), side: Side, text: &str) {
         let (x, y) = (self.percent(at), self.down_px(value));
         match side {
@@ -264,7 +263,7 @@ impl<'c> Chart<'c> {
         .render_to(&mut self.fixed);
     }
 
-    /// Adds a tooltip at a place.
+    /// Adds a tooltip at a point.
     pub fn tip(&mut self, (at, value): (f64, f64), title: &str) {
         let (x, y) = (self.percent(at), Px(self.down_px(value)));
         html! { circle cx=(x) cy=(y) r="8" { title { (title) } } }.render_to(&mut self.tips);
@@ -349,7 +348,7 @@ impl Render for Chart<'_> {
     }
 }
 
-/// The labels of an axis across, below the last of several charts that share it.
+/// Renders the labels of a horizontal axis, below the last of several charts that share it.
 pub fn labels_below(x: &Axis) -> Markup {
     html! { div.plot.labels { (labels(x)) } }
 }
@@ -358,7 +357,7 @@ fn labels(x: &Axis) -> Markup {
     html! {
         svg.below width="100%" height="22" aria-hidden="true" {
             @for (place, tick) in x.ticks().iter().enumerate() {
-                // Narrow screens show every second one.
+                // Narrow screens show every second label.
                 text.odd[place % 2 == 1] x=(Percent(100.0 * x.share(tick.value))) y="16" {
                     (tick.label)
                 }
@@ -367,7 +366,7 @@ fn labels(x: &Axis) -> Markup {
     }
 }
 
-/// Where a bin begins, as a share of the axis over which `per_axis` of them reach.
+/// The start of a bin as a share of the axis, which `per_axis` bins span.
 fn bin_share(bin: usize, per_axis: f64) -> f64 {
     let share = bin as f64 / per_axis;
     if share.is_nan() { 0.0 } else { share.clamp(0.0, 1.0) }
@@ -383,7 +382,7 @@ impl Render for Percent {
     }
 }
 
-/// A place in pixels.
+/// A position in pixels.
 #[derive(Debug, Clone, Copy)]
 struct Px(f64);
 
@@ -394,6 +393,6 @@ impl Render for Px {
 }
 
 fn push(out: &mut String, text: std::fmt::Arguments<'_>) {
-    // A String takes whatever is written to it.
+    // Writing to a string does not fail.
     let _ = out.write_fmt(text);
 }

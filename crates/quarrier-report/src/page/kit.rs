@@ -5,10 +5,10 @@ use maud::{Markup, Render, html};
 use super::{TITLE_CHARS_MAX, cut};
 use crate::Colour;
 
-/// Characters of a fact: enough for a long command line.
+/// Maximum length of a fact in characters: enough for a long command line.
 const FACT_CHARS_MAX: usize = 400;
 
-/// The top of a page: the tool, the subject (a command line, or words), and the rest.
+/// Renders the top of a page: the tool, the subject (a command line, or words), and the rest.
 pub fn header(kicker: &str, title: &str, is_command: bool, rest: &Markup) -> Markup {
     html! {
         header {
@@ -19,42 +19,42 @@ pub fn header(kicker: &str, title: &str, is_command: bool, rest: &Markup) -> Mar
     }
 }
 
-/// A section with its heading; `id` is where links lead.
+/// Renders a section with its heading; `id` is the target of links.
 pub fn section(id: &str, title: &str, content: &Markup) -> Markup {
     html! { section.card id=(id) { h2 { (title) } (content) } }
 }
 
-/// Whether a section can be folded away, and how it first shows.
+/// Whether a section can be folded, and its initial state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fold {
-    /// It cannot.
+    /// It cannot be folded.
     Never,
-    /// It can, and shows.
+    /// It is foldable, and initially open.
     Open,
-    /// It can, and does not show.
+    /// It is foldable, and initially closed.
     Closed,
 }
 
-/// As [`section`], folded as `fold` says. A link to `id` unfolds it.
+/// Like [`section`], with the folding that `fold` selects. A link to `id` unfolds it.
 pub fn folded(id: &str, title: &str, fold: Fold, content: &Markup) -> Markup {
     match fold {
         Fold::Never => section(id, title, content),
         _ => html! {
             details.card open[fold == Fold::Open] {
                 summary { h2 { (title) } }
-                // Browsers unfold what holds the target of a link.
+                // Browsers unfold the element that contains the target of a link.
                 div id=(id) { (content) }
             }
         },
     }
 }
 
-/// Content folded below its summary.
+/// Renders content folded below its summary.
 pub fn details(summary: &str, is_open: bool, content: &Markup) -> Markup {
     html! { details open[is_open] { summary { (summary) } (content) } }
 }
 
-/// Labels and values as a grid; nothing if there are none. Empty values are left out.
+/// Renders labels and values as a grid; nothing if there are none. Empty values are left out.
 pub fn facts<L: AsRef<str>, V: AsRef<str>>(facts: &[(L, V)]) -> Markup {
     if facts.is_empty() {
         return html! {};
@@ -70,13 +70,13 @@ pub fn facts<L: AsRef<str>, V: AsRef<str>>(facts: &[(L, V)]) -> Markup {
     }
 }
 
-/// A note.
+/// Renders a note.
 pub fn note(content: impl Render) -> Markup {
     html! { p.note { (content) } }
 }
 
-/// A table that scrolls if it is too wide. A column whose name begins with `#` holds numbers, and `=`
-/// is a column of bars without a name.
+/// Renders a table that scrolls if it is too wide. A column whose name begins with `#` holds numbers,
+/// and `=` is a column of bars without a name.
 pub fn table(class: &str, columns: &[&str], rows: &Markup) -> Markup {
     html! {
         div.wide {
@@ -100,17 +100,17 @@ pub fn table(class: &str, columns: &[&str], rows: &Markup) -> Markup {
     }
 }
 
-/// Cells of numbers.
+/// Renders cells of numbers.
 pub fn cells<T: Render>(cells: impl IntoIterator<Item = T>) -> Markup {
     html! { @for cell in cells { td.n { (cell) } } }
 }
 
-/// A drawing with its caption, over the whole width or half of it.
+/// Renders a drawing with its caption, over the whole width or half of it.
 pub fn figure(is_wide: bool, caption: &Markup, drawing: impl Render) -> Markup {
     html! { figure.whole[is_wide] { figcaption { (caption) } (drawing) } }
 }
 
-/// The look of a legend's key.
+/// The symbol of a legend entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Key {
     /// A series of this colour.
@@ -119,7 +119,7 @@ pub enum Key {
     Idle,
     /// Errors, such as unreadable bytes.
     Bad,
-    /// A point that is not to be relied on.
+    /// An unreliable point.
     Hollow,
     /// A dashed line.
     Dashes,
@@ -141,7 +141,7 @@ impl Render for Key {
     }
 }
 
-/// The legend of a chart's colours and lines; entries without a key apply to the whole chart.
+/// Renders the legend of a chart's colours and lines; entries without a key apply to the whole chart.
 pub fn legend(entries: &[(Option<Key>, Markup)]) -> Markup {
     html! {
         div.legend {

@@ -1,13 +1,13 @@
-//! Pages: one file that loads nothing, with a policy that forbids it, and the elements of pages.
+//! Pages: one file that loads nothing, with a policy that enforces this, and the elements of pages.
 //!
 //! ```text
 //!  parts (maud) ──→ header, section, facts, table, figure … ──→ page ──→ the file
 //!                                                               └ every part through `visible`
 //! ```
 //!
-//! Text cannot get around the table of harmful characters: [`html!`](maud::html) escapes markup in
-//! all that stands in it, and [`page`] writes out whatever harmful character is left in a part, be
-//! it text, an attribute or a title.
+//! No text bypasses the table of harmful characters: [`html!`](maud::html) escapes markup in everything
+//! it contains, and [`page`] escapes the remaining harmful characters of a part, in text, attributes
+//! and titles.
 
 mod kit;
 
@@ -23,14 +23,14 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use crate::visible;
 
-/// Characters of a title: enough for a long command line.
+/// Maximum length of a title in characters: enough for a long command line.
 pub(crate) const TITLE_CHARS_MAX: usize = 1000;
 
-/// The style of all pages, and its SHA-256 in base64, by which their policy allows only this one.
+/// The style of all pages, and its SHA-256 in base64, with which the policy allows only this style.
 const STYLE: &str = include_str!("page.css");
 const STYLE_SHA256: &str = "K+LCwAGnsvbiJ3wqlfbGS1gEh0f37YEQA1NjPmvfUhQ=";
 
-/// A script, with the hash by which the page's policy allows only this one.
+/// A script, with the hash by which the page's policy allows only this script.
 #[derive(Debug, Clone, Copy)]
 pub struct Script {
     /// The text.
@@ -39,8 +39,8 @@ pub struct Script {
     pub sha256: &'static str,
 }
 
-/// The browser's policy: load nothing, and apply only this style and these scripts, whatever a name in
-/// the page may contain.
+/// The browser's policy: load nothing, and apply only this style and these scripts, even if a name in
+/// the page contains others.
 fn policy(scripts: &[Script]) -> String {
     let mut policy = format!(
         "default-src 'none'; base-uri 'none'; form-action 'none'; img-src data:; \
@@ -55,14 +55,13 @@ fn policy(scripts: &[Script]) -> String {
     policy
 }
 
-/// The page, whole: `parts` in their order, every harmful character in them written out as
-/// [`visible`] does.
+/// Renders the whole page: `parts` in order, with every harmful character escaped as by [`visible`].
 pub fn page(title: &str, scripts: &[Script], parts: &[Markup]) -> String {
     let foot = "This page loads nothing from the network.";
     framed(title, &policy(scripts), scripts, parts, foot)
 }
 
-/// As [`page`], for one that a server gives out: its scripts may ask that server, and nobody else.
+/// Like [`page`], for a page from a server: its scripts may contact only that server.
 pub fn live_page(title: &str, scripts: &[Script], parts: &[Markup]) -> String {
     let policy = policy(scripts) + "; connect-src 'self'";
     framed(title, &policy, scripts, parts, "This page contacts only its own server.")
@@ -90,7 +89,7 @@ fn framed(title: &str, policy: &str, scripts: &[Script], parts: &[Markup], foot:
         html lang="en" {
             head {
                 (PreEscaped(visible(&head.0)))
-                // The hashes are those of all between the tags.
+                // The hashes cover everything between the tags.
                 style { (PreEscaped(STYLE)) }
             }
             body {
@@ -102,7 +101,7 @@ fn framed(title: &str, policy: &str, scripts: &[Script], parts: &[Markup], foot:
     page.into_string() + "\n"
 }
 
-/// `text`, with an ellipsis for what follows its first `chars_max` characters.
+/// Cuts `text` to `chars_max` characters, with an ellipsis if more follow.
 pub fn cut(text: &str, chars_max: usize) -> Cow<'_, str> {
     match text.char_indices().nth(chars_max) {
         Some((end, _)) => Cow::Owned(format!("{}…", &text[..end])),
@@ -110,7 +109,7 @@ pub fn cut(text: &str, chars_max: usize) -> Cow<'_, str> {
     }
 }
 
-/// A picture of type `image/{media}`, within the page; read when it comes into sight.
+/// Embeds a picture of type `image/{media}`; browsers decode it when it scrolls into view.
 pub fn picture(media: &str, bytes: &[u8]) -> Markup {
     let source = format!("data:image/{media};base64,{}", BASE64_STANDARD.encode(bytes));
     html! { img loading="lazy" decoding="async" alt="" src=(source); }

@@ -1,4 +1,4 @@
-//! Charts of numbers that nobody expects.
+//! Charts of unexpected numbers.
 
 use maud::{Render, html};
 use proptest::prelude::*;
@@ -10,7 +10,7 @@ use quarrier_report::{Colour, number};
 
 use crate::well_formed::check_page;
 
-/// Every kind of axis over these values.
+/// Every type of axis over these values.
 fn axes(values: &[f64]) -> Vec<Axis> {
     let (first, last) =
         (values.first().copied().unwrap_or(0.0), values.last().copied().unwrap_or(0.0));
@@ -29,7 +29,7 @@ fn axes(values: &[f64]) -> Vec<Axis> {
     ]
 }
 
-/// A chart with all that can be drawn, over every pair of axes.
+/// Draws a chart with all elements, over every pair of axes.
 #[track_caller]
 fn check(values: &[f64]) {
     let axes = axes(values);

@@ -1,4 +1,4 @@
-//! Any text passes through the kit harmless, with the same meaning.
+//! The kit escapes any text, and keeps its meaning.
 
 use maud::{Markup, html};
 use proptest::prelude::*;

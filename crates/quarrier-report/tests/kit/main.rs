@@ -1,4 +1,4 @@
-//! Pages and charts as a whole: well-formed and harmless, whatever stands in them.
+//! Pages and charts as a whole: well-formed and escaped, with any content.
 
 #![allow(
     clippy::unwrap_used,

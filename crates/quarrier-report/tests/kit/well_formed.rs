@@ -6,9 +6,9 @@ use quick_xml::Reader;
 use quick_xml::events::{BytesStart, Event};
 use sha2::{Digest, Sha256};
 
-/// Elements that have no end.
+/// Elements without an end tag.
 const VOID: [&str; 4] = ["br", "img", "input", "meta"];
-/// Attributes that say where something is drawn.
+/// Attributes with coordinates.
 const GEOMETRY: [&str; 14] = [
     "x", "y", "x1", "x2", "y1", "y2", "cx", "cy", "r", "width", "height", "d", "viewBox", "opacity",
 ];
@@ -84,7 +84,7 @@ fn check_policy(page: &str, styles: &[String], scripts: &[String]) {
     assert_eq!(allowed("script-src"), hashes(scripts), "{how}");
 }
 
-/// `page` without its elements `name`, which hold no markup, and the contents of these.
+/// `page` without its elements `name`, which hold no markup; also returns their contents.
 fn without(page: &str, name: &str) -> (String, Vec<String>) {
     let (begin, end) = (format!("<{name}>"), format!("</{name}>"));
     let (mut out, mut inside) = (String::new(), Vec::new());
