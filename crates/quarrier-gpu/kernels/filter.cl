@@ -32,7 +32,7 @@
      | IN((word) >> 24, (at) + 3u))
 #define SHORTS(word, at) (IN((word) & 65535u, at) | IN((word) >> 16, (at) + 1u))
 
-/* Which of the lanes of 32 rows, from `at` on, are in a range. */
+/* The lanes of 32 rows, from `at` on, that are in a range. */
 FN u32 in_range(GLOBAL const u32x4 *data, u32 at, u32 kind, u32x4 range)
 {
     const u32 low = range.x, span = range.z - range.x;

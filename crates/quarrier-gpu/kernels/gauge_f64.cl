@@ -1,4 +1,4 @@
-/* As multiply_f32, with 64 bits. */
+/* Like multiply_f32, with 64 bits. */
 KERNEL(multiply_f64)
 {
     double a = (double)(LID + 1u), b = a + 0.1, c = b + 0.1, d = c + 0.1;

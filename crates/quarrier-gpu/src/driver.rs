@@ -1,4 +1,4 @@
-//! The operations that a driver must provide, and no others: a third driver should be one file.
+//! The operations that a driver must provide, and no others, so that a third driver is one file.
 
 use std::fmt;
 use std::ptr::NonNull;
@@ -102,7 +102,7 @@ pub enum Step<'s> {
         at: usize,
         /// Readable until the job is collected.
         from: *const u8,
-        /// How many.
+        /// The number of bytes.
         bytes: usize,
     },
     /// Device to host.
@@ -113,7 +113,7 @@ pub enum Step<'s> {
         at: usize,
         /// Writable until the job is collected.
         to: *mut u8,
-        /// How many.
+        /// The number of bytes.
         bytes: usize,
     },
     /// Device to device.
@@ -122,14 +122,14 @@ pub enum Step<'s> {
         from: Raw,
         /// Target buffer: another one, which does not overlap the source.
         to: Raw,
-        /// How many, from the start of both.
+        /// The number of bytes, from the start of both.
         bytes: usize,
     },
     /// Zeros, in whole words.
     Zero {
         /// The buffer.
         buffer: Raw,
-        /// How many, from its start; a multiple of four.
+        /// The number of bytes from its start; a multiple of four.
         bytes: usize,
     },
     /// Lets a unified device see pinned memory. The host must not touch it until
@@ -147,11 +147,11 @@ pub enum Step<'s> {
     Launch {
         /// The result of [`Driver::compile`].
         kernel: Raw,
-        /// In the order of its parameters.
+        /// The arguments, in the order of the kernel's parameters.
         arguments: &'s [RawArgument],
-        /// Work groups.
+        /// The number of work groups.
         groups: u32,
-        /// Work items in each.
+        /// The number of work items in each group.
         items: u32,
     },
 }
@@ -233,8 +233,7 @@ pub unsafe trait Driver: Send + Sync {
     /// [`pin`](Self::pin) of this driver returned it, and nobody uses it.
     unsafe fn unpin(&self, start: NonNull<u8>, pinned: Raw);
 
-    /// Opens a queue. Its jobs run one after the other, and concurrently with those of other
-    /// queues.
+    /// Opens a queue. It runs its jobs in order, and concurrently with those of other queues.
     ///
     /// # Errors
     /// [`Error::Failed`](crate::Error::Failed).

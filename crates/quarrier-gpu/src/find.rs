@@ -48,7 +48,7 @@ pub enum DeviceChoice {
     Cpu,
     /// One device, by its number in [`find`].
     Gpu(usize),
-    /// All of them, and the CPU.
+    /// All devices, and the CPU.
     All,
 }
 

@@ -1,4 +1,4 @@
-//! Devices that run kernels, found at run time. None is a normal answer.
+//! Devices that run kernels, found at run time. A machine without any is normal.
 //!
 //! ```text
 //!  find() ─→ Device ──→ compile(Program) ─→ Kernel ─→ bind() ─→ Arguments
@@ -8,14 +8,14 @@
 //!            └──→ queue() ─────────────────────────→ Queue::run(job) ─→ Times
 //! ```
 //!
-//! No driver is linked: OpenCL's loader and NVIDIA's driver are loaded when devices are searched for,
-//! and without either there are no devices. A kernel is text in the common subset of OpenCL C 1.2, CUDA
-//! C and C (see `kernels/`), compiled by the device's own driver. Its parameters are listed in one
-//! table, from which its signature is written and its arguments are
-//! bound, so that the two cannot disagree.
+//! The crate links no driver: it loads OpenCL's loader and NVIDIA's driver when it searches for
+//! devices, and finds none without them. A kernel is source text in the common subset of OpenCL C 1.2,
+//! CUDA C and C (see `kernels/`), compiled by the device's own driver. One table lists its parameters,
+//! and both its signature and the binding of its arguments derive from that table, so they cannot
+//! disagree.
 //!
 //! ```
-//! // Whatever this machine has, in the order in which `--device gpu:N` counts.
+//! // The devices of this machine, in the order of `--device gpu:N`.
 //! for device in quarrier_gpu::find() {
 //!     println!("{}: {} units", device.facts().name, device.facts().units);
 //! }

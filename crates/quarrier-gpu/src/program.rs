@@ -10,14 +10,14 @@ use crate::driver::Dialect;
 pub enum Parameter {
     /// An array that the kernel reads: name, type of an element.
     In(&'static str, &'static str),
-    /// An array that it writes.
+    /// An array that the kernel writes.
     Out(&'static str, &'static str),
     /// A 32-bit number.
     Number(&'static str),
 }
 
 impl Parameter {
-    /// Its name, in the text and when it is bound.
+    /// The name of the parameter, in the text and for binding.
     pub fn name(&self) -> &'static str {
         match self {
             Parameter::In(name, _) | Parameter::Out(name, _) | Parameter::Number(name) => name,
@@ -36,23 +36,23 @@ impl Parameter {
 /// A kernel of a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Signature {
-    /// Its name. The text says `KERNEL(name)`.
+    /// The name of the kernel. The text says `KERNEL(name)`.
     pub name: &'static str,
     /// The parameters.
     pub parameters: &'static [Parameter],
 }
 
-/// A constant that the text uses by name and that is known before it is compiled.
+/// A named constant in the text, whose value is known before compilation.
 pub type Constant = (&'static str, u32);
 
 /// Kernels that are compiled together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Program {
-    /// For messages.
+    /// The name in error messages.
     pub name: &'static str,
     /// The text after the prelude.
     pub text: &'static str,
-    /// Its kernels.
+    /// The kernels in the text.
     pub kernels: &'static [Signature],
 }
 

@@ -27,7 +27,7 @@ enum Value {
 }
 
 impl Kernel {
-    /// Starts binding its arguments.
+    /// Starts binding the kernel's arguments.
     pub fn bind<'b>(&self) -> Arguments<'b> {
         Arguments::of(self.signature)
     }
@@ -50,7 +50,7 @@ impl<'b> Arguments<'b> {
     /// Binds the [input](Job::input) of the job to an array that the kernel reads.
     ///
     /// # Errors
-    /// As [`buffer`](Self::buffer).
+    /// Those of [`buffer`](Self::buffer).
     pub fn input(self, name: &str) -> Result<Self> {
         self.set(name, false, Value::Input)
     }
@@ -110,7 +110,7 @@ enum Part<'j> {
 }
 
 impl<'j> Job<'j> {
-    /// Makes an empty job.
+    /// Creates an empty job.
     pub fn new() -> Self {
         Job::default()
     }
@@ -133,7 +133,7 @@ impl<'j> Job<'j> {
     }
 
     /// Copies from one buffer to another, as much as both hold. [`Queue::run`] refuses a job that copies a
-    /// buffer to itself, for which drivers define nothing.
+    /// buffer to itself, since drivers leave that undefined.
     pub fn copy(&mut self, from: &'j Buffer, to: &'j Buffer) {
         self.parts.push(Part::Copy(from, to));
     }
@@ -159,7 +159,7 @@ impl<'j> Job<'j> {
     }
 }
 
-/// Runs jobs one after the other.
+/// Runs jobs in order.
 pub struct Queue {
     device: Device,
     shared: Arc<Shared>,
@@ -178,10 +178,10 @@ impl Device {
         Ok(Queue::new(self.clone(), self.shared().clone(), raw))
     }
 
-    /// Makes a buffer that holds `content`.
+    /// Creates a buffer that holds `content`.
     ///
     /// # Errors
-    /// [`Error::OutOfMemory`], or as [`Queue::run`].
+    /// [`Error::OutOfMemory`], and those of [`Queue::run`].
     pub fn buffer_with(&self, queue: &mut Queue, content: &[u8]) -> Result<Buffer> {
         let buffer = self.buffer(content.len())?;
         let mut job = Job::new();
@@ -250,12 +250,12 @@ impl Queue {
         if let (None, Some(pinned)) = (copied, input) {
             steps.push(Step::Hide { pinned });
         }
-        // SAFETY: all handles are this driver's: the loop above checked the device of the kernels,
-        // `step` checked the device of the buffers to copy, that the copies fit and that no buffer is
-        // copied to itself, this queue owns `stage`, and `pinned_at` only knows pinned memory of this device. The caller of
-        // `Job::launch` vouches for the buffers that it binds and that kernels stay within them.
-        // The job borrows the buffers and the host memory, exclusively where the device writes,
-        // until `collect` has returned. `&mut self` keeps other threads off the queue.
+        // SAFETY: all handles are this driver's: the loop above checked the device of the kernels, `step`
+        // checked the device of the buffers to copy, that the copies fit and that no buffer is copied to
+        // itself, this queue owns `stage`, and `pinned_at` only knows pinned memory of this device. The
+        // caller of `Job::launch` vouches for the buffers that it binds and that kernels stay within them.
+        // The job borrows the buffers and the host memory, exclusively where the device writes, until
+        // `collect` has returned. `&mut self` keeps other threads off the queue.
         let submitted = unsafe { self.shared.driver.submit(self.raw, &steps) };
         // SAFETY: this driver opened `self.raw`, and `&mut self` keeps other threads off the queue.
         // The call follows even if `submit` failed, since the steps that it started must end, too.
@@ -333,7 +333,7 @@ impl fmt::Debug for Queue {
 
 impl Drop for Queue {
     fn drop(&mut self) {
-        // SAFETY: this driver opened the queue, and no job is under way, since `run` always waits for
+        // SAFETY: this driver opened the queue, and no job is running, since `run` always waits for
         // `collect`.
         unsafe { self.shared.driver.close_queue(self.raw) }
     }

@@ -24,7 +24,7 @@ impl Shared {
         Shared { driver, compiled, pinned }
     }
 
-    /// Returns the kernels `names` of `source`, and compiles it the first time.
+    /// Returns the kernels `names` of `source`; compiles them the first time.
     pub(crate) fn compile(&self, source: String, names: &[&str]) -> Result<Vec<Raw>> {
         let mut compiled = lock(&self.compiled);
         if let Some(raw) = compiled.get(&source) {

@@ -1,4 +1,4 @@
-//! NVRTC: compiles a kernel's text to PTX. Needs no device.
+//! NVRTC: compiles the source text of a kernel to PTX. Needs no device.
 
 use cudarc::nvrtc::{CompileError, CompileOptions, compile_ptx_with_opts, sys};
 

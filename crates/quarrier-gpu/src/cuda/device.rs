@@ -116,7 +116,7 @@ impl Cuda {
     }
 
     /// # Safety
-    /// As [`Driver::submit`].
+    /// Those of [`Driver::submit`].
     unsafe fn start(&self, stream: sys::CUstream, step: &Step<'_>) -> Result<()> {
         // SAFETY: the caller of `submit` vouches for the handles and for the ranges in the buffers.
         // `from` is valid for reading `bytes` bytes and `to` for writing them until `collect`
@@ -163,7 +163,7 @@ impl Cuda {
 }
 
 /// # Safety
-/// As [`Driver::submit`].
+/// Those of [`Driver::submit`].
 unsafe fn launch(
     stream: sys::CUstream,
     kernel: Raw,
@@ -326,8 +326,8 @@ unsafe impl Driver for Cuda {
     }
 
     unsafe fn collect(&self, queue: Raw) -> Result<Times> {
-        // Without the context, too, the steps must end before this returns: the caller frees the memory
-        // that they write to. A stream knows its own context, so that waiting for it needs no current one.
+        // The steps must end before this returns even without the context: the caller frees the memory
+        // that they write to. A stream knows its own context, so waiting for it needs no current one.
         let entered = self.enter();
         // SAFETY: the caller vouches that `open_queue` made this handle from a `Box` and that it is
         // not closed, so the pointer is aligned and the value alive. Only shared references to it

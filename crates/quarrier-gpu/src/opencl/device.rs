@@ -215,7 +215,7 @@ impl OpenCl {
     /// Starts one step.
     ///
     /// # Safety
-    /// As [`Driver::submit`].
+    /// Those of [`Driver::submit`].
     unsafe fn enqueue(&self, queue: cl_command_queue, step: &Step<'_>) -> Result<cl_event> {
         let later = CL_NON_BLOCKING;
         // SAFETY: the caller of `submit` vouches for the handles and for the ranges in the buffers.
@@ -304,7 +304,7 @@ impl OpenCl {
     }
 
     /// # Safety
-    /// As [`Driver::submit`].
+    /// Those of [`Driver::submit`].
     unsafe fn launch(
         &self,
         queue: cl_command_queue,

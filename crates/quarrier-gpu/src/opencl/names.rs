@@ -6,7 +6,7 @@ use cl3::error_codes::{
 
 use crate::error::Error;
 
-/// The error of an OpenCL call that was to do `what`.
+/// The error of an OpenCL call; `what` is its purpose.
 pub(super) fn failure(device: &str, what: &str, code: i32) -> Error {
     let what = format!("{what}: {} ({code})", error_text(code));
     let device = device.to_string();

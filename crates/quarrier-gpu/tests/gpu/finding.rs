@@ -1,4 +1,4 @@
-//! Which devices a request selects.
+//! The devices that a request selects.
 
 use quarrier_gpu::{DeviceChoice, Error};
 

@@ -1,4 +1,4 @@
-//! Every kind of copy.
+//! Every type of copy.
 
 use quarrier_gpu::{Error, Job};
 

@@ -11,8 +11,7 @@ use std::sync::OnceLock;
 
 use quarrier_gpu::Device;
 
-/// Returns the first device of this machine. Without one no driver may be installed: the tests then
-/// assert that none is found.
+/// Returns the first device of this machine. If there is none, asserts that no driver is installed.
 pub(crate) fn device() -> Option<&'static Device> {
     static DEVICE: OnceLock<Option<Device>> = OnceLock::new();
     DEVICE
@@ -29,7 +28,7 @@ pub(crate) fn device() -> Option<&'static Device> {
         .as_ref()
 }
 
-/// Whether a driver for OpenCL is installed, as its loader would find it.
+/// Whether an OpenCL driver is installed where its loader would look for it.
 fn has_driver() -> bool {
     let entries = std::fs::read_dir("/etc/OpenCL/vendors");
     entries.is_ok_and(|entries| {

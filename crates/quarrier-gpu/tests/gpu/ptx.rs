@@ -1,4 +1,4 @@
-//! NVIDIA's compiler, where it is installed, accepts every kernel as CUDA.
+//! NVIDIA's compiler, if installed, accepts every kernel as CUDA.
 
 use quarrier_gpu::kernels::{
     FILTER, FILTER_SIZES, GAUGE, GAUGE_F64, SEARCH, SEARCH_CONSTANTS, filter_constants,
