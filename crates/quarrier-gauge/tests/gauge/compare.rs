@@ -1,4 +1,4 @@
-//! Comparison of two reports: what chance makes is no change, what changed is found.
+//! Comparison of two reports: chance differences are no changes, and real changes are found.
 
 use proptest::prelude::*;
 use quarrier_gauge::compare::{Verdict, change, compare};
@@ -11,7 +11,7 @@ fn reading(value: f64, unit: Unit, spread: f64, runs: usize, noise: &mut Noise) 
     made_up::reading((Area::Memory, "triad"), parameters, (value, unit), (spread, runs), noise)
 }
 
-/// How often each verdict comes for runs around `before` and `after`.
+/// The number of each verdict for simulated runs around `before` and `after`.
 fn verdicts(before: f64, after: f64, unit: Unit, spread: f64, runs: usize) -> [usize; 4] {
     let mut noise = Noise(7);
     let mut counts = [0; 4];
@@ -82,7 +82,7 @@ fn readings_are_matched_by_all_their_parameters_in_any_order() {
     assert!(both.is_same_machine);
     assert!(both.changes.iter().all(|c| c.before.value == c.after.value && c.ratio == 1.0));
 
-    // Another affinity is no other machine, and is said.
+    // Another affinity is not another machine, but is reported.
     assert_eq!(both.limits, None);
     after.machine.cpus = 1;
     after.machine.limits.affinity_cpus = Some(1);

@@ -1,4 +1,4 @@
-//! Arithmetic: requests are computed right, or refused.
+//! Arithmetic: requests are computed correctly, or refused.
 
 use quarrier_gauge::cpu::{Isa, Lane, flop_per_cycle};
 use quarrier_gauge::{Area, Error, Parameters, Unit};

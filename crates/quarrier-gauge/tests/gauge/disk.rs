@@ -138,7 +138,7 @@ fn a_wrong_byte_is_found_whichever_way_it_is_read() {
 fn a_block_that_lies_in_another_ones_place_is_found() {
     let folder = tempfile::tempdir().unwrap();
     let mut file = file(folder.path(), 4 * MIB);
-    // The same place in the random bytes: only the stamps differ.
+    // The same position in the random bytes: only the stamps differ.
     let mut block = vec![0; MIB as usize];
     file.file().read_exact_at(&mut block, 0).unwrap();
     file.file().write_all_at(&block, MIB).unwrap();
@@ -160,14 +160,14 @@ fn a_file_is_never_seen_and_its_room_is_given_back() {
         assert_eq!(names(folder.path()), 0);
         run(&mut file, &Job::write(Order::Random, 4096)).unwrap();
         assert_eq!(names(folder.path()), 0);
-        // The same holds if the process is killed: no directory knows the file.
+        // The same holds if the process is killed: no directory entry names the file.
         use std::os::unix::fs::MetadataExt;
         assert_eq!(file.file().metadata().unwrap().nlink(), 0);
     }
     assert_eq!(names(folder.path()), 0);
 }
 
-/// Looks into the folder at each step, and ends the measurement in one of three ways.
+/// Checks the folder at each step, and ends the measurement in one of three ways.
 struct Watch<'a> {
     folder: &'a Path,
     stop: &'a AtomicBool,
@@ -295,7 +295,7 @@ fn more_threads_than_cores_do_their_part() {
 
 #[test]
 fn without_direct_reads_it_goes_through_the_page_cache_and_says_so() {
-    // A file system in memory has no way past the page cache, and cannot empty it.
+    // A file system in memory cannot bypass the page cache, nor empty it.
     let memory = Path::new("/dev/shm");
     if !memory.is_dir() {
         return;

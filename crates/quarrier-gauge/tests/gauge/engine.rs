@@ -256,7 +256,7 @@ fn a_run_far_below_the_best_is_dropped_unless_it_waits_for_answers() {
             Ok(run(1.0, if first { 1.25 } else { 1.0 }))
         });
         assert_eq!(series.reading().samples[..3], expected);
-        // For times the least is the best: the slowest run is dropped, too.
+        // For times the smallest value is the best: the slowest run is dropped, too.
         series.subject.unit = Unit::Seconds;
         assert_eq!(series.reading().dropped, u32::from(needs == Needs::Cpu));
     }

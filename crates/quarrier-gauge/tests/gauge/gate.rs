@@ -7,7 +7,7 @@ use crate::made_up::{self, Noise};
 
 const PAIRS: u32 = 1000;
 
-/// A simulated machine: how many readings, how far its runs spread, how many it makes.
+/// A simulated machine: the number of readings, the spread of its runs, and their number.
 #[derive(Debug, Clone, Copy)]
 struct Simulated {
     readings: u64,
@@ -16,7 +16,7 @@ struct Simulated {
 }
 
 impl Simulated {
-    /// A report; its first reading is `factor` times as fast as the others.
+    /// Creates a report; its first reading is `factor` times as fast as the others.
     fn report(self, factor: f64, noise: &mut Noise) -> Report {
         let readings = (0..self.readings).map(|number| {
             let value = 1e9 * if number == 0 { factor } else { 1.0 };
@@ -28,8 +28,8 @@ impl Simulated {
         Report { readings: readings.collect(), ..made_up::empty() }
     }
 
-    /// The share of pairs that fail a gate of 5 %, if the later report has one reading that is `factor` times
-    /// as fast.
+    /// The share of pairs that fail a gate of 5 %, if the later report has one reading that is `factor`
+    /// times as fast.
     fn failing(self, factor: f64) -> f64 {
         let mut noise = Noise(7);
         let fails = (0..PAIRS).filter(|_| {
@@ -73,7 +73,7 @@ fn disturbed_readings_fail_no_gate_and_are_counted() {
     assert!(judged.slower.is_empty() && judged.compared == 0);
     assert_eq!(judged.disturbed, comparison.changes.len());
 
-    // A reading that is marked only since an earlier run differs is what a gate looks for.
+    // A reading that is marked only because an earlier run differs still counts for the gate.
     after.readings.iter_mut().for_each(|reading| reading.earlier_value = Some(reading.value));
     let rates = |unit: Unit| !unit.less_is_better();
     let slower = gate(&compare(&before, &after), 5.0).slower;

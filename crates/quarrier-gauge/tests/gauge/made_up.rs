@@ -1,10 +1,10 @@
-//! Invented reports: plausible readings of such a machine.
+//! Synthetic reports with plausible readings.
 
 use quarrier_gauge::conditions::{Cache, Conditions, During, Limits, Machine};
 use quarrier_gauge::report::{FORMAT, Report};
 use quarrier_gauge::{Area, Parameters, Percentiles, Reading, Unit};
 
-/// A report with every kind of sweep; `seed` decides how its runs spread.
+/// Creates a report with every type of sweep; `seed` determines the spread of its runs.
 pub(crate) fn report(seed: u64) -> Report {
     let mut noise = Noise(seed);
     let mut readings = Vec::new();
@@ -140,7 +140,7 @@ fn cpu(readings: &mut Vec<Reading>, noise: &mut Noise) {
     ));
 }
 
-/// Bytes a second over the block, as caches give them.
+/// Bytes per second by block size, as caches would give.
 fn falling(bytes: f64, threads: f64) -> f64 {
     let call = bytes / (bytes + 600.0);
     let level = |size: f64| 1.0 / (1.0 + (bytes / size).powi(4));
@@ -301,7 +301,7 @@ fn network(readings: &mut Vec<Reading>, noise: &mut Noise) {
     }
 }
 
-/// Requests around `middle`, with a tail.
+/// Request times around `middle`, with a tail.
 fn percentiles(middle: f64, noise: &mut Noise) -> Percentiles {
     let mut times: Vec<f64> = (0..20_000)
         .map(|n| {
@@ -329,7 +329,7 @@ fn percentiles(middle: f64, noise: &mut Noise) -> Percentiles {
     }
 }
 
-/// Numbers that are the same every time.
+/// A deterministic generator of numbers.
 pub(crate) struct Noise(pub(crate) u64);
 
 impl Noise {
@@ -341,7 +341,7 @@ impl Noise {
         ((z ^ (z >> 31)) >> 11) as f64 / (1u64 << 53) as f64
     }
 
-    /// A normal distribution: twelve uniform numbers are near enough.
+    /// An approximate normal distribution: the sum of twelve uniform numbers.
     pub(crate) fn normal(&mut self) -> f64 {
         (0..12).map(|_| self.uniform()).sum::<f64>() - 6.0
     }

@@ -26,7 +26,7 @@ use std::time::Duration;
 use quarrier_gauge::trial::{Effort, Session};
 use quarrier_gauge::{Area, Parameters, Reading, Result, measure_one};
 
-/// As little as a reading can be.
+/// The smallest effort that gives a reading.
 fn least_effort() -> Effort {
     Effort {
         runs: 3,
@@ -38,7 +38,7 @@ fn least_effort() -> Effort {
     }
 }
 
-/// The readings of one measurement, made with as little effort as can be.
+/// The readings of one measurement, with the smallest effort.
 fn measured(area: Area, measurement: &str, parameters: Parameters) -> Result<Vec<Reading>> {
     let stop = AtomicBool::new(false);
     let mut nobody = ();
@@ -47,7 +47,7 @@ fn measured(area: Area, measurement: &str, parameters: Parameters) -> Result<Vec
     Ok(session.readings())
 }
 
-/// The properties of every reading.
+/// Checks what holds for every reading.
 fn check(reading: &Reading) {
     assert!(reading.value.is_finite() && reading.value > 0.0, "{reading:?}");
     assert!(reading.interval.0 <= reading.value && reading.value <= reading.interval.1);

@@ -1,4 +1,5 @@
-//! The network: bytes arrive right or as an error, and strangers end only their own session.
+//! The network: bytes arrive unchanged or an error is reported, and strangers end only their own
+//! session.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
@@ -119,7 +120,7 @@ fn congestion_control_is_set_or_the_refusal_told() {
         let network = Network { peer: None, congestion: Some(name.to_owned()) };
         run_over(&network, job(Protocol::Tcp, Course::Throughput, 4096, 1))
     };
-    // Every kernel has it, and permits it to everybody.
+    // Every kernel has it, and permits it to every user.
     assert_eq!(set("reno").unwrap()[0].parameters.text("congestion"), Some("reno"));
     let reading = &set("no-such-one").unwrap()[0];
     assert!(reading.notes.iter().any(|note| note.contains("no-such-one refused")));
@@ -211,7 +212,7 @@ fn a_listener_serves_several_gauges_and_tells_how_it_went() {
 /// Returns everything that the listener answers to these bytes until it closes the connection.
 fn answer_to(address: SocketAddr, bytes: &[u8]) -> Vec<u8> {
     let mut stream = TcpStream::connect(address).unwrap();
-    // The listener may have closed it before all was sent.
+    // The listener may have closed the connection before everything was sent.
     let _ = stream.write_all(bytes);
     let _ = stream.shutdown(std::net::Shutdown::Write);
     let mut answer = Vec::new();
@@ -365,8 +366,8 @@ fn whatever_is_sent_the_listener_lives_and_answers_little() {
             failure_persistence: None,
             ..ProptestConfig::default()
         });
-        // A frame with some changed bytes, and any bytes after it. Tasks 3 and 4 would wait for
-        // datagrams; they end at once, as the stream does.
+        // A frame with some changed bytes, and random bytes after it. Tasks 3 and 4 would wait for
+        // datagrams, but end at once with the stream.
         let frames = (
             1u8..6,
             prop::collection::vec((0usize..64, any::<u8>()), 0..4),

@@ -1,4 +1,4 @@
-//! The machine profile: made from reports, kept in a file that anybody may have written.
+//! The machine profile: derived from reports, and read from a file that anybody may have written.
 
 use std::fs;
 use std::sync::LazyLock;
@@ -161,7 +161,7 @@ fn a_file_that_no_measurement_wrote_is_refused() {
     assert!(refused("[".repeat(100_000).as_bytes()).contains("not a profile"));
 }
 
-/// A profile as it is kept.
+/// A stored profile.
 static KEPT: LazyLock<Vec<u8>> = LazyLock::new(|| serde_json::to_vec(&profile()).unwrap());
 
 proptest! {

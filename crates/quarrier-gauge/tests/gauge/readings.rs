@@ -1,4 +1,4 @@
-//! Readings from outside: JSON, conditions, and progress.
+//! Readings from the outside: JSON, conditions, and progress.
 
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,4 +1,4 @@
-//! Makes the kernel refuse system calls of one thread and of those that it starts.
+//! Makes the kernel refuse system calls of one thread and of its children.
 
 use std::thread;
 

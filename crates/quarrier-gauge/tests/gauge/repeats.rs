@@ -29,7 +29,7 @@ fn nowhere(_: Area) -> String {
     String::new()
 }
 
-/// Which readings are disturbed after `first` was kept in a file and held against `second`.
+/// The readings marked as disturbed after `first` was stored in a file and compared with `second`.
 fn marked(first: &Report, mut second: Report) -> Vec<bool> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("deeper").join("repeats.json");

@@ -1,4 +1,4 @@
-//! How a report is kept and shown.
+//! The stored and displayed forms of a report.
 
 use quarrier_gauge::compare::compare;
 use quarrier_gauge::report::{Against, Report, Role, changes, html, table};
@@ -25,7 +25,7 @@ fn a_report_is_what_its_schema_says() {
     conforms(&report, &schema, &schema, "report");
 }
 
-/// The part of JSON schema that derived ones use.
+/// Checks a value against a JSON schema, as far as derived schemas need.
 #[track_caller]
 fn conforms(
     value: &serde_json::Value,
@@ -297,7 +297,7 @@ fn error_bars_end_within_their_drawing() {
         for bar in parts(drawing, "<g class=\"spread", "</g>") {
             let number =
                 |name: &str| -> f64 { parts(bar, name, "\"").next().unwrap().parse().unwrap() };
-            // The upper end is above the edge of the drawing, 0, by some room.
+            // The upper end is above the drawing's edge, 0, by a margin.
             assert!(number(" y2=\"") > 0.5, "{bar}");
             assert!(number(" y1=\"") > number(" y2=\""), "{bar}");
             bars += 1;

@@ -1,4 +1,4 @@
-//! The statistics, against those of another library.
+//! The statistics, compared with those of another library.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
