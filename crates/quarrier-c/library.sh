@@ -1,9 +1,8 @@
 #!/bin/sh
-# Makes libquarrier.so and libquarrier.a of the static library that cargo builds:
+# Builds libquarrier.so and libquarrier.a from the static library that cargo builds:
 #   library.sh TARGET/libquarrier_c.a FOLDER
-# Both show the functions of quarrier.h and nothing else, so that a program can have its own zstd or another
-# library written in Rust beside them. cargo's own shared library would have no name
-# (soname).
+# Both export only the functions of quarrier.h, so that a program can also link its own zstd or another Rust
+# library. The shared library that cargo builds would have no soname.
 set -eu
 
 [ $# -eq 2 ] || {
@@ -20,13 +19,13 @@ mkdir -p "$out"
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-# The bitcode that Rust's own objects carry, for a later optimisation, makes linkers fail that are older.
+# Older linkers fail on the bitcode that Rust's own objects carry for link-time optimisation.
 objcopy --remove-section=.llvmbc --remove-section=.llvmcmd "$archive" "$work/objects.a"
 archive=$work/objects.a
 
-# What Rust's library asks of the system: `rustc --print native-static-libs`.
+# The system libraries of Rust's standard library: `rustc --print native-static-libs`.
 system="-lgcc_s -lutil -lrt -lpthread -lm -ldl -lc"
-# The number in the soname changes when a program that was linked before would break: never within 0.
+# The number in the soname changes when programs linked before would break: never within 0.
 # shellcheck disable=SC2086 # a list of options
 "$CC" -shared -o "$work/libquarrier.so.$version" \
     -Wl,-soname,libquarrier.so.0 -Wl,--version-script,"$here/quarrier.map" \
@@ -44,7 +43,7 @@ ld -r -o "$work/quarrier.o" --gc-sections $roots --whole-archive "$archive"
 objcopy --keep-global-symbols="$work/names" "$work/quarrier.o"
 ar rcs "$work/libquarrier.a" "$work/quarrier.o"
 
-# Renamed into place, so that a program that runs keeps the file it has.
+# Rename into place, so that a running program keeps the file it has.
 for file in "libquarrier.so.$version" libquarrier.a; do
     mv -f "$work/$file" "$out/$file"
 done

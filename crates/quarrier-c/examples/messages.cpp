@@ -1,4 +1,4 @@
-// Filter messages where they lie, load them as columns, and hand an answer on by the Arrow C stream interface.
+// Filter messages in place, load them as columns, and export an answer over the Arrow C stream interface.
 //
 //     c++ -std=c++17 messages.cpp $(pkg-config --cflags --libs quarrier)
 #include <fstream>
@@ -21,7 +21,7 @@ int main() {
     const auto answer = table.query("SELECT qty FROM m WHERE qty > 7 ORDER BY qty DESC");
     std::cout << table.rows() << " rows, of which " << answer.rows() << " are large\n";
 
-    // Any library that reads Arrow takes the rows from here.
+    // Any library that reads Arrow can take the rows from here.
     ArrowArrayStream stream;
     answer.export_stream(&stream);
     ArrowArray batch;

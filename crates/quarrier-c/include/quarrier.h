@@ -1,20 +1,20 @@
 /* quarrier for C: see docs/c.md, or quarrier.hpp for C++.
  *
- * Errors. A function that can fail returns a quarrier_status, and where its last argument is not NULL, it
- * stores an error there that quarrier_error_free() takes back. It changes nothing where it succeeds. No
- * exception and no panic crosses this border.
+ * Errors. A function that can fail returns a quarrier_status. If it fails and its last argument is not NULL,
+ * it stores an error there, which quarrier_error_free() frees; on success it stores nothing. No exception
+ * and no panic crosses this interface.
  *
- * Pointers. A NULL where an object is needed is an error, not a crash; other pointers must be valid. Text
- * is UTF-8 and ends with a zero byte, and names of files may have any other bytes. What a function returns
- * lives until the object that it belongs to is changed or freed. Every _free() takes NULL.
+ * Pointers. A NULL where an object is needed is an error, not a crash; other pointers must be valid. Strings
+ * are UTF-8 and end with a zero byte, but names of files may contain any other bytes. A returned pointer is
+ * valid until the object that it belongs to is changed or freed. Every _free() accepts NULL.
  *
- * Threads. Several threads may use an object at a time as long as each passes it as a pointer to const; a
- * thread that passes it without const must be alone with it. Where more is allowed, the function says so.
- * The same holds for memory: during a call nobody else writes to bytes and text that the call reads, or uses
- * room that it fills, neither a thread of this process nor another process that shares it.
+ * Threads. Several threads may use an object at the same time if each passes it as a pointer to const; a
+ * thread that passes it without const must be the only one to use it. Functions that allow more say so.
+ * The same holds for memory: during a call nobody else may write to bytes and strings that the call reads,
+ * or use buffers that it fills, neither a thread of this process nor another process that shares them.
  *
- * fork(). A child may go on with sparse files, stores and tables if no other thread was inside the library
- * at the fork. Remote sources have a thread, which the child does not: open them after the fork.
+ * fork(). A child may continue to use sparse files, stores and tables if no other thread was inside the
+ * library at the fork. Remote sources have a thread, which the child lacks: open them after the fork.
  */
 
 #ifndef QUARRIER_H
@@ -24,13 +24,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/** The version of this header, as quarrier_version() has that of the library. */
+/** The version of this header; quarrier_version() returns that of the library. */
 #define QUARRIER_VERSION "0.1.0"
 
-/** A length, limit or time that is not known or not set. */
+/** A length, limit or time that is unknown or not set. */
 #define QUARRIER_UNKNOWN UINT64_MAX
 
-/* The structures by which columns go from library to library: the Arrow C data and C stream interfaces,
+/* The structures that pass columns between libraries: the Arrow C data and C stream interfaces,
  * https://arrow.apache.org/docs/format/CDataInterface.html. */
 #ifdef __cplusplus
 extern "C" {
@@ -96,19 +96,19 @@ enum quarrier_status
 #endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
  {
     /**
-     * It succeeded.
+     * The call succeeded.
      */
     QUARRIER_STATUS_OK = 0,
     /**
-     * A callback or a quarrier_stop ended it; everything handed out before is right.
+     * A callback or a quarrier_stop ended the call; everything passed to callbacks before is correct.
      */
     QUARRIER_STATUS_STOPPED = 1,
     /**
-     * An argument cannot be used: NULL, no UTF-8, a range that ends before it begins.
+     * An argument is invalid: NULL, not UTF-8, a range that ends before it begins.
      */
     QUARRIER_STATUS_ARGUMENT = 2,
     /**
-     * Bytes were read that the sparse file does not hold; see quarrier_error_span().
+     * A read touched bytes that the sparse file does not hold; see quarrier_error_span().
      */
     QUARRIER_STATUS_NOT_HELD = 3,
     /**
@@ -116,11 +116,11 @@ enum quarrier_status
      */
     QUARRIER_STATUS_CONFLICT = 4,
     /**
-     * A range passes the end of the file.
+     * A range extends past the end of the file.
      */
     QUARRIER_STATUS_BEYOND_LENGTH = 5,
     /**
-     * A range passes the greatest offset, 2^64 - 1.
+     * A range extends past the greatest offset, 2^64 - 1.
      */
     QUARRIER_STATUS_OVERFLOW = 6,
     /**
@@ -136,19 +136,19 @@ enum quarrier_status
      */
     QUARRIER_STATUS_UNKNOWN_FILE = 9,
     /**
-     * The store has a file of this name already.
+     * The store already has a file of this name.
      */
     QUARRIER_STATUS_DUPLICATE_FILE = 10,
     /**
-     * A name stands for no file, and for nothing that a server has.
+     * A name refers to nothing, locally or on a server.
      */
     QUARRIER_STATUS_NOT_FOUND = 11,
     /**
-     * The system refused; see quarrier_error_errno().
+     * The operating system returned an error; see quarrier_error_errno().
      */
     QUARRIER_STATUS_SYSTEM = 12,
     /**
-     * A name or source stands for something that cannot be used in this way.
+     * A name or source cannot be used in this way.
      */
     QUARRIER_STATUS_UNUSABLE = 13,
     /**
@@ -156,23 +156,23 @@ enum quarrier_status
      */
     QUARRIER_STATUS_REMOTE = 14,
     /**
-     * A pattern, a set of patterns or an engine cannot search.
+     * A pattern, a set of patterns or an engine is invalid.
      */
     QUARRIER_STATUS_PATTERN = 15,
     /**
-     * A condition or statement is wrong, names a column that is not there, or has no value for a row.
+     * A condition or statement is invalid, names a missing column, or has no value for a row.
      */
     QUARRIER_STATUS_QUERY = 16,
     /**
-     * A source is damaged, or has not the content that it was opened for.
+     * A source is damaged, or does not have the expected content.
      */
     QUARRIER_STATUS_DATA = 17,
     /**
-     * There is not as much memory as the call needs.
+     * The call needs more memory than there is.
      */
     QUARRIER_STATUS_MEMORY = 18,
     /**
-     * The object is used in a child that was forked after it was made.
+     * The object is used in a child that was forked after the object was created.
      */
     QUARRIER_STATUS_FORKED = 19,
     /**
@@ -196,53 +196,52 @@ typedef struct quarrier_bytes quarrier_bytes;
 typedef struct quarrier_error quarrier_error;
 
 /**
- * Plans the requests of one reader, from its reads so far: more than is asked for, where that saves a
- * request.
+ * Plans the requests of one reader from its earlier reads: fetches ahead if that saves a request.
  */
 typedef struct quarrier_read_ahead quarrier_read_ahead;
 
 /**
- * The account of a search, a carving or a filter.
+ * The account of a search, a carving run or a filter.
  */
 typedef struct quarrier_report quarrier_report;
 
 /**
- * Patterns, and how they are searched for.
+ * Patterns, and the options of a search for them.
  */
 typedef struct quarrier_search quarrier_search;
 
 /**
- * Zeroed memory that this process can share with others, on huge pages where the system has some. A forked
- * child has the same memory; another process gets it by the descriptor.
+ * Zeroed memory that this process can share with others, on huge pages if the system has some. A forked
+ * child shares the same memory; another process gets it by its file descriptor.
  */
 typedef struct quarrier_shared_region quarrier_shared_region;
 
 /**
- * Something with bytes at offsets. Many threads may read it at a time.
+ * An object with bytes at offsets. Several threads may read it at the same time.
  */
 typedef struct quarrier_source quarrier_source;
 
 /**
- * The parts of a file that were fetched so far, by their place in it.
+ * A partial copy of a file: the parts fetched so far, by offset.
  *
- * One that lies in a store may be used by many threads, in any way. One that does not follows the rule at
- * the head of this file: many threads read, or one writes.
+ * Several threads may use a file in a store, in any way. Any other file follows the rule at the head of
+ * this header: several threads read, or one writes.
  */
 typedef struct quarrier_sparse_file quarrier_sparse_file;
 
 /**
- * Sparse files by name, which hold no more bytes together than their budget. Many threads may use it in any
- * way, and the files in it too.
+ * Sparse files by name, with a shared budget of bytes. Several threads may use a store in any way, and the
+ * files in it too.
  */
 typedef struct quarrier_sparse_store quarrier_sparse_store;
 
 /**
- * Ends calls that it was given to, from any thread. Calls end soon after it is requested, not at once.
+ * A stop request, which may come from any thread. Calls end soon after the request, not at once.
  */
 typedef struct quarrier_stop quarrier_stop;
 
 /**
- * Messages as columns, or the rows of an answer. Nothing changes it.
+ * Messages as columns, or the rows of an answer. A table never changes.
  */
 typedef struct quarrier_table quarrier_table;
 
@@ -256,11 +255,11 @@ typedef struct quarrier_carve_options {
      */
     size_t struct_bytes;
     /**
-     * The folder that files are written into, new or empty; NULL: nothing is written.
+     * The folder to write files into, new or empty; NULL to write nothing.
      */
     const char *folder;
     /**
-     * Types, such as "jpg,png", or NULL: all.
+     * The types to carve, such as "jpg,png"; NULL for all.
      */
     const char *types;
     /**
@@ -268,47 +267,48 @@ typedef struct quarrier_carve_options {
      */
     const char *signatures;
     /**
-     * Only the bytes from here on …
+     * The first offset to carve.
      */
     uint64_t range_start;
     /**
-     * … to before here; 0: to the end.
+     * The offset after the last byte to carve; 0 for the end of the source.
      */
     uint64_t range_end;
     /**
-     * No file is longer; 0: any length.
+     * Maximum length of a file in bytes; 0 for no limit.
      */
     uint64_t file_bytes_max;
     /**
-     * The most memory for files that are put together; 0: 1 GiB.
+     * Maximum memory for reassembling files, in bytes; 0 for 1 GiB.
      */
     uint64_t memory_bytes_max;
     /**
-     * Threads; 0: as many as there are CPUs.
+     * The number of threads; 0 for one per CPU.
      */
     size_t workers;
     /**
-     * Whether the folder has what an earlier run left, which goes on.
+     * Whether to resume the earlier run that the folder holds.
      */
     uint8_t resume;
     /**
-     * Whether only files that are valid are kept.
+     * Whether to keep only valid files.
      */
     uint8_t valid_only;
     /**
-     * Whether files inside archives are carved, too.
+     * Whether to carve files inside archives, too.
      */
     uint8_t embedded;
     /**
-     * Whether only what file systems say is free is carved.
+     * Whether to carve only space that file systems report as free.
      */
     uint8_t unallocated;
     /**
-     * Whether fragments are looked for at length.
+     * Whether to search exhaustively for fragments.
      */
     uint8_t thorough;
     /**
-     * Whether rows go without a SHA-256, for which all bytes are read. A folder's report always has it.
+     * Whether to omit the SHA-256 of rows, which costs a read of all bytes. The report of a folder
+     * always has it.
      */
     uint8_t no_digests;
 } quarrier_carve_options;
@@ -322,13 +322,13 @@ typedef struct quarrier_span {
      */
     uint64_t offset;
     /**
-     * In bytes.
+     * The length in bytes.
      */
     uint64_t length;
 } quarrier_span;
 
 /**
- * A file that was carved. All pointers live as long as the callback that gets it.
+ * A carved file. All pointers are valid until the callback returns.
  */
 typedef struct quarrier_carved_file {
     /**
@@ -336,7 +336,7 @@ typedef struct quarrier_carved_file {
      */
     const char *source;
     /**
-     * Its type, such as "jpg".
+     * The type of the file, such as "jpg".
      */
     const char *kind;
     /**
@@ -344,15 +344,15 @@ typedef struct quarrier_carved_file {
      */
     uint64_t offset;
     /**
-     * Its length in bytes.
+     * The length of the file in bytes.
      */
     uint64_t length;
     /**
-     * Where its bytes lie in the source; none inside an archive.
+     * The ranges of the source that hold its bytes; none inside an archive.
      */
     const struct quarrier_span *extents;
     /**
-     * How many ranges these are.
+     * The number of extents.
      */
     size_t extent_count;
     /**
@@ -360,32 +360,33 @@ typedef struct quarrier_carved_file {
      */
     const char *status;
     /**
-     * Why it is not valid; empty where it is.
+     * Why the file is not valid; empty if it is.
      */
     const char *reason;
     /**
-     * In hexadecimal, or empty.
+     * The SHA-256 in hexadecimal, or empty.
      */
     const char *sha256;
     /**
-     * Where it was written, from the folder on; without a folder, where it would be.
+     * The path of the file, relative to the folder; without a folder, the path it would have.
      */
     const char *path;
     /**
-     * The way to it from the outermost archive, or NULL.
+     * The path to it from the outermost archive, or NULL.
      */
     const char *container;
 } quarrier_carved_file;
 
 /**
- * Takes a file that was carved. 0 goes on, anything else ends the carving. Files come one at a time, from
- * any thread, about in the order of their offsets. It must not throw, nor leave by longjmp().
+ * Receives a carved file. Return 0 to continue, any other value to end the run. Files arrive one at a
+ * time, on any thread, approximately in the order of their offsets. The callback must not throw, nor
+ * leave by longjmp().
  */
 typedef int (*quarrier_carved_callback)(const struct quarrier_carved_file *file, void *context);
 
 /**
- * How messages are filtered. `quarrier_filter_options options = {.struct_bytes = sizeof options};` sets every field to its
- * default.
+ * Options of a filter. `quarrier_filter_options options = {.struct_bytes = sizeof options};` sets every
+ * field to its default.
  */
 typedef struct quarrier_filter_options {
     /**
@@ -393,29 +394,29 @@ typedef struct quarrier_filter_options {
      */
     size_t struct_bytes;
     /**
-     * "ndjson", "fix", "nvfix", "csv" or "xml"; NULL: each source tells.
+     * "ndjson", "fix", "nvfix", "csv" or "xml"; NULL to detect the format of each source.
      */
     const char *format;
     /**
-     * The columns of an Arrow stream, such as "side,qty", or NULL: those of the first messages.
+     * The columns of an Arrow stream, such as "side,qty"; NULL for those of the first messages.
      */
     const char *columns;
     /**
-     * A file for the messages that do not parse, one JSON object a line, or NULL.
+     * The path of a file that lists rejected messages, one JSON object a line, or NULL.
      */
     const char *rejects;
     /**
-     * The run ends with so many messages; 0: any number.
+     * Maximum number of messages; 0 for no limit.
      */
     uint64_t matches_max;
     /**
-     * Threads; 0: as many as there are CPUs.
+     * The number of threads; 0 for one per CPU.
      */
     size_t workers;
 } quarrier_filter_options;
 
 /**
- * A message. All pointers live as long as the callback that gets it.
+ * A message. All pointers are valid until the callback returns.
  */
 typedef struct quarrier_message {
     /**
@@ -423,28 +424,28 @@ typedef struct quarrier_message {
      */
     const char *source;
     /**
-     * Where it starts, after decompression.
+     * The offset of the message, after decompression.
      */
     uint64_t offset;
     /**
-     * Its bytes, without the end of the line.
+     * The bytes of the message, without the line ending.
      */
     const void *data;
     /**
-     * How many these are.
+     * The number of bytes.
      */
     size_t length;
 } quarrier_message;
 
 /**
- * Takes a message. 0 goes on, anything else ends the run. Messages come in the order of their source, one at
- * a time, from any thread. It must not throw, nor leave by longjmp().
+ * Receives a message. Return 0 to continue, any other value to end the run. Messages arrive in the order of
+ * their source, one at a time, on any thread. The callback must not throw, nor leave by longjmp().
  */
 typedef int (*quarrier_message_callback)(const struct quarrier_message *message, void *context);
 
 /**
- * How patterns are searched for. `quarrier_search_options options = {.struct_bytes = sizeof options};` sets every field to
- * its default.
+ * Options of a search. `quarrier_search_options options = {.struct_bytes = sizeof options};` sets every
+ * field to its default.
  */
 typedef struct quarrier_search_options {
     /**
@@ -452,31 +453,31 @@ typedef struct quarrier_search_options {
      */
     size_t struct_bytes;
     /**
-     * Only findings at multiples of this; 0: anywhere.
+     * Report only findings at multiples of this; 0 for any offset.
      */
     uint64_t aligned;
     /**
-     * The search ends with so many findings; 0: any number.
+     * Maximum number of findings; 0 for no limit.
      */
     uint64_t findings_max;
     /**
-     * Only the bytes from here on …
+     * The first offset to search.
      */
     uint64_t range_start;
     /**
-     * … to before here; 0: to the end.
+     * The offset after the last byte to search; 0 for the end of the source.
      */
     uint64_t range_end;
     /**
-     * The longest match of a regex in bytes; 0: 64 KiB. A longer one is an error.
+     * Maximum length of a regex match in bytes; 0 for 64 KiB. A longer match is an error.
      */
     size_t regex_length_max;
     /**
-     * Threads; 0: as many as there are CPUs.
+     * The number of threads; 0 for one per CPU.
      */
     size_t workers;
     /**
-     * The engine for literals and hex patterns, or NULL: the best for them.
+     * The engine for literals and hex patterns; NULL for the best one.
      */
     const char *engine;
     /**
@@ -484,41 +485,41 @@ typedef struct quarrier_search_options {
      */
     const char *device;
     /**
-     * Code pages in which literals are searched for too, such as "windows-1251,koi8-r", or NULL.
+     * Code pages in which to search for literals too, such as "windows-1251,koi8-r", or NULL.
      */
     const char *encodings;
     /**
-     * Built-in scanners, such as "email,iban", or NULL. Their findings follow the patterns in number.
+     * Built-in scanners, such as "email,iban", or NULL. They are numbered after the patterns.
      */
     const char *features;
     /**
-     * Whether upper and lower case are the same.
+     * Whether to ignore case.
      */
     uint8_t ignore_case;
     /**
-     * Whether literals are searched for as UTF-16LE, too.
+     * Whether to search for literals as UTF-16LE, too.
      */
     uint8_t utf16;
     /**
-     * Whether literals are searched for as UTF-16BE, too.
+     * Whether to search for literals as UTF-16BE, too.
      */
     uint8_t utf16be;
     /**
-     * Whether literals are searched for under XOR with one byte, too.
+     * Whether to search for literals under XOR with one byte, too.
      */
     uint8_t xored;
     /**
-     * Whether literals are searched for within base64, too.
+     * Whether to search for literals within base64, too.
      */
     uint8_t base64;
     /**
-     * Whether only whole words count.
+     * Whether to report only whole words.
      */
     uint8_t word;
 } quarrier_search_options;
 
 /**
- * A finding. All pointers live as long as the callback that gets it.
+ * A finding. All pointers are valid until the callback returns.
  */
 typedef struct quarrier_finding {
     /**
@@ -526,19 +527,19 @@ typedef struct quarrier_finding {
      */
     const char *source;
     /**
-     * The offset of its first byte in the source.
+     * The offset of the match in the source.
      */
     uint64_t offset;
     /**
-     * Its length in bytes.
+     * The length of the match in bytes.
      */
     uint64_t length;
     /**
-     * Which pattern, by the order in which they were added, from 0.
+     * The number of the pattern, from 0, in the order in which patterns were added.
      */
     size_t pattern;
     /**
-     * The name of the pattern, or the pattern as it was written.
+     * The name of the pattern, or the pattern as written.
      */
     const char *pattern_name;
     /**
@@ -546,20 +547,21 @@ typedef struct quarrier_finding {
      */
     const void *found;
     /**
-     * How many these are.
+     * The number of bytes in found.
      */
     size_t found_length;
 } quarrier_finding;
 
 /**
- * Takes a finding. 0 goes on, anything else ends the search. Findings come in the order of their offsets,
- * one at a time, from any thread. It must not throw, nor leave by longjmp().
+ * Receives a finding. Return 0 to continue, any other value to end the search. Findings arrive in the
+ * order of their offsets, one at a time, on any thread. The callback must not throw, nor leave by
+ * longjmp().
  */
 typedef int (*quarrier_finding_callback)(const struct quarrier_finding *finding, void *context);
 
 /**
- * How sources are opened. `quarrier_open_options options = {.struct_bytes = sizeof options};` sets every field to its
- * default.
+ * Options for opening sources. `quarrier_open_options options = {.struct_bytes = sizeof options};` sets
+ * every field to its default.
  */
 typedef struct quarrier_open_options {
     /**
@@ -567,30 +569,30 @@ typedef struct quarrier_open_options {
      */
     size_t struct_bytes;
     /**
-     * The folder in which fetched bytes are kept, for later runs and other processes, or NULL: none.
+     * The folder that caches fetched bytes, for later runs and other processes, or NULL for none.
      */
     const char *cache;
     /**
-     * The most bytes in that folder; 0: 10 GiB.
+     * Maximum size of that folder in bytes; 0 for 10 GiB.
      */
     uint64_t cache_bytes_max;
     /**
-     * The most bytes of remote sources that are held in memory; 0: a default.
+     * Maximum memory for bytes of remote sources, in bytes; 0 for the default.
      */
     uint64_t memory_bytes_max;
     /**
-     * The most requests under way at once; 0: a default.
+     * Maximum number of concurrent requests; 0 for the default.
      */
     size_t requests_max;
     /**
-     * Whether local files are read past the page cache (O_DIRECT).
+     * Whether reads of local files bypass the page cache (O_DIRECT).
      */
     uint8_t direct;
 } quarrier_open_options;
 
 /**
- * The cost of a remote source's reads so far.
- * `quarrier_remote_counters counters = {.struct_bytes = sizeof counters};` before it is filled.
+ * The cost of a remote source's reads so far. Set `quarrier_remote_counters counters = {.struct_bytes
+ * = sizeof counters};` before a call fills it.
  */
 typedef struct quarrier_remote_counters {
     /**
@@ -598,23 +600,23 @@ typedef struct quarrier_remote_counters {
      */
     size_t struct_bytes;
     /**
-     * Requests that were sent.
+     * The number of requests sent.
      */
     uint64_t requests;
     /**
-     * Bytes that came.
+     * The number of bytes received.
      */
     uint64_t bytes_fetched;
     /**
-     * Bytes that were asked for.
+     * The number of bytes requested.
      */
     uint64_t bytes_asked;
     /**
-     * Bytes that the cache folder had.
+     * The number of bytes read from the cache folder.
      */
     uint64_t bytes_from_disk;
     /**
-     * Requests that were sent again.
+     * The number of requests that were repeated.
      */
     uint64_t retries;
 } quarrier_remote_counters;
@@ -622,8 +624,8 @@ typedef struct quarrier_remote_counters {
 /**
  * The cost of requests, and the limits on them. quarrier_cost_model_default() fills it.
  *
- * A hole between two missing ranges is fetched along with them where its bytes cost no more than a request
- * of its own.
+ * A hole between two missing ranges is fetched along with them if its bytes cost no more than a separate
+ * request.
  */
 typedef struct quarrier_cost_model {
     /**
@@ -631,38 +633,39 @@ typedef struct quarrier_cost_model {
      */
     size_t struct_bytes;
     /**
-     * From a request to its first byte.
+     * The time from a request to its first byte, in seconds.
      */
     double latency_seconds;
     /**
-     * How fast bytes come after that. 0 or less: bytes take no time.
+     * The rate after the first byte. 0 or less: bytes take no time.
      */
     double bytes_per_second;
     /**
-     * Price of a request, in any currency.
+     * The price of a request, in any currency.
      */
     double price_per_request;
     /**
-     * Price of a byte, in the same currency.
+     * The price of a byte, in the same currency.
      */
     double price_per_byte;
     /**
-     * How many seconds one unit of the currency is worth.
+     * The value of one unit of the currency, in seconds.
      */
     double seconds_per_price;
     /**
-     * The most bytes of a request; 0: any number.
+     * Maximum number of bytes in a request; 0 for no limit.
      */
     uint64_t request_bytes_max;
     /**
-     * Requests begin and end at multiples of this, but for the file's end; 0 and 1: anywhere.
+     * Requests begin and end at multiples of this, except at the end of the file; 0 and 1 for any
+     * offset.
      */
     uint64_t alignment;
 } quarrier_cost_model;
 
 /**
- * How a sparse file begins. `quarrier_sparse_options options = {.struct_bytes = sizeof options};` sets every field to its
- * default.
+ * Options of a new sparse file. `quarrier_sparse_options options = {.struct_bytes = sizeof options};` sets
+ * every field to its default.
  */
 typedef struct quarrier_sparse_options {
     /**
@@ -670,11 +673,11 @@ typedef struct quarrier_sparse_options {
      */
     size_t struct_bytes;
     /**
-     * When the file was last modified, in seconds since 1970; counts where has_modified is not 0.
+     * The modification time of the file, in seconds since 1970; ignored if has_modified is 0.
      */
     double modified;
     /**
-     * The length of the file in bytes; counts where has_length is not 0. Nothing beyond it is needed or
+     * The length of the file in bytes; ignored if has_length is 0. Nothing beyond it is needed or
      * accepted.
      */
     uint64_t length;
@@ -695,14 +698,14 @@ typedef struct quarrier_sparse_options {
      */
     uint8_t replaces;
     /**
-     * Whether memory is overwritten before it is given back.
+     * Whether to overwrite memory before freeing it.
      */
     uint8_t wipes;
 } quarrier_sparse_options;
 
 /**
- * The calls that a file has had since it was made.
- * `quarrier_sparse_counters counters = {.struct_bytes = sizeof counters};` before it is filled.
+ * Counts of the calls on a file since its creation. Set `quarrier_sparse_counters counters =
+ * {.struct_bytes = sizeof counters};` before a call fills it.
  */
 typedef struct quarrier_sparse_counters {
     /**
@@ -710,47 +713,48 @@ typedef struct quarrier_sparse_counters {
      */
     size_t struct_bytes;
     /**
-     * Reads that found all their bytes.
+     * The number of reads that found all their bytes.
      */
     uint64_t hits;
     /**
-     * Reads that did not.
+     * The number of reads that missed bytes.
      */
     uint64_t misses;
     /**
-     * Bytes read.
+     * The number of bytes read.
      */
     uint64_t read_bytes;
     /**
-     * Writes that were accepted.
+     * The number of accepted writes.
      */
     uint64_t writes;
     /**
-     * Bytes written.
+     * The number of bytes written.
      */
     uint64_t written_bytes;
     /**
-     * Bytes written that were held already: fetched in vain.
+     * The number of bytes written that were already held, and so fetched in vain.
      */
     uint64_t wasted_bytes;
     /**
-     * Bytes erased.
+     * The number of bytes erased.
      */
     uint64_t erased_bytes;
     /**
-     * Bytes evicted to keep within a budget.
+     * The number of bytes evicted to stay within a budget.
      */
     uint64_t evicted_bytes;
 } quarrier_sparse_counters;
 
 /**
- * Takes the name of a file, which lives as long as the call. 0 goes on, anything else stops.
+ * Receives the name of a file, which is valid until the callback returns. Return 0 to continue, any
+ * other value to stop.
  */
 typedef int (*quarrier_id_callback)(const char *id, void *context);
 
 /**
- * How messages are loaded. `quarrier_table_options options = {.struct_bytes = sizeof options};` sets every field to its
- * default.
+ * Options for loading messages. `quarrier_table_options options = {.struct_bytes = sizeof options};` sets
+ * every field to its default.
  */
 typedef struct quarrier_table_options {
     /**
@@ -758,7 +762,7 @@ typedef struct quarrier_table_options {
      */
     size_t struct_bytes;
     /**
-     * "ndjson", "fix", "nvfix", "csv", "xml" or "arrow"; NULL: each source tells.
+     * "ndjson", "fix", "nvfix", "csv", "xml" or "arrow"; NULL to detect the format of each source.
      */
     const char *format;
     /**
@@ -766,11 +770,11 @@ typedef struct quarrier_table_options {
      */
     const char *dictionary;
     /**
-     * Threads; 0: as many as there are CPUs.
+     * The number of threads; 0 for one per CPU.
      */
     size_t workers;
     /**
-     * Whether the column _message has each message as it stands in the source.
+     * Whether to add a column _message with each message verbatim.
      */
     uint8_t keep_bytes;
 } quarrier_table_options;
@@ -780,9 +784,9 @@ extern "C" {
 #endif // __cplusplus
 
 /**
- * Recovers files from what a name stands for: a path, an image, a URL. options, stop, callback and report
- * may be NULL. QUARRIER_STATUS_STOPPED where the callback or stop ended it: report is there then, too, and a
- * folder can be resumed.
+ * Carves the source that a name refers to: a path, an image, a URL. options, stop, callback and report may
+ * be NULL. Returns QUARRIER_STATUS_STOPPED if the callback or stop ended the run; report is set then, too,
+ * and a folder can be resumed.
  */
 quarrier_status quarrier_carve(const char *name,
                                const struct quarrier_carve_options *options,
@@ -793,7 +797,7 @@ quarrier_status quarrier_carve(const char *name,
                                struct quarrier_error **error);
 
 /**
- * Recovers files from an open source; as quarrier_carve().
+ * Carves an open source, like quarrier_carve().
  */
 quarrier_status quarrier_carve_source(const struct quarrier_source *source,
                                       const struct quarrier_carve_options *options,
@@ -804,31 +808,33 @@ quarrier_status quarrier_carve_source(const struct quarrier_source *source,
                                       struct quarrier_error **error);
 
 /**
- * Gives the kind of the error.
+ * Returns the status of an error.
  */
 quarrier_status quarrier_error_status(const struct quarrier_error *error);
 
 /**
- * Gives the message: the failure, its place and a remedy, in one line. It lives as long as the error.
+ * Returns the message: the problem, its place and what to try, in one line. It is valid as long as the
+ * error.
  */
 const char *quarrier_error_message(const struct quarrier_error *error);
 
 /**
- * The range that the error is about: missing, pinned, or beyond the end; of a conflict the byte that
- * differs. False where it is about none.
+ * Stores the range that the error is about: missing, pinned, or beyond the end; for a conflict, the
+ * byte that differs. Returns false if the error has no range.
  */
 bool quarrier_error_span(const struct quarrier_error *error,
                          struct quarrier_span *span);
 
 /**
- * Gives the value of the byte as held and as given, if the error is a conflict; false for other errors.
+ * Stores the value of the byte as held and as given, if the error is a conflict. Returns false for
+ * other errors.
  */
 bool quarrier_error_values(const struct quarrier_error *error,
                            uint8_t *held,
                            uint8_t *given);
 
 /**
- * The error number (errno) where the system refused, else 0.
+ * Returns the error number (errno) of the operating system, or 0 for other errors.
  */
 int32_t quarrier_error_errno(const struct quarrier_error *error);
 
@@ -838,9 +844,9 @@ int32_t quarrier_error_errno(const struct quarrier_error *error);
 void quarrier_error_free(struct quarrier_error *error);
 
 /**
- * Calls back with the messages of what a name stands for, for which an SQL-92 condition is true, as they
- * stand there. Without a callback they are counted. options, stop and report may be NULL.
- * QUARRIER_STATUS_STOPPED where the callback or stop ended it; report is there then, too.
+ * Passes to callback the messages of the source that a name refers to for which an SQL-92 condition is
+ * true, verbatim. Without a callback they are only counted. options, stop and report may be NULL.
+ * Returns QUARRIER_STATUS_STOPPED if the callback or stop ended the run; report is set then, too.
  */
 quarrier_status quarrier_filter(const char *name,
                                 const char *condition,
@@ -852,8 +858,8 @@ quarrier_status quarrier_filter(const char *name,
                                 struct quarrier_error **error);
 
 /**
- * As quarrier_filter(), but gives the messages as rows: stream, which the caller releases, gets an Arrow
- * stream of them. They are all in memory.
+ * Like quarrier_filter(), but returns the messages as rows: stores an Arrow stream in stream, which the
+ * caller must release. All rows are in memory.
  */
 quarrier_status quarrier_filter_stream(const char *name,
                                        const char *condition,
@@ -864,28 +870,28 @@ quarrier_status quarrier_filter_stream(const char *name,
                                        struct quarrier_error **error);
 
 /**
- * Bytes of the sources that were worked on.
+ * Returns the bytes of the sources that were processed.
  */
 uint64_t quarrier_report_bytes(const struct quarrier_report *report);
 
 /**
- * Findings, files or messages: what the callback was called with, or was counted.
+ * Returns the number of findings, files or messages that were passed to the callback or counted.
  */
 uint64_t quarrier_report_rows(const struct quarrier_report *report);
 
 /**
- * Messages that were left out because they do not parse.
+ * Returns the number of rejected messages: those that do not parse.
  */
 uint64_t quarrier_report_rejected(const struct quarrier_report *report);
 
 /**
- * The time it took.
+ * Returns the duration of the run in seconds.
  */
 double quarrier_report_seconds(const struct quarrier_report *report);
 
 /**
- * The range number index, from 0, that could not be read: its source, which lives as long as the report, and
- * the range. False where there are no more. No row is about such bytes.
+ * Stores the unreadable range number index, from 0: its source, which is valid as long as the report, and
+ * the range. Returns false if there are no more. No row includes such bytes.
  */
 bool quarrier_report_unreadable(const struct quarrier_report *report,
                                 size_t index,
@@ -898,7 +904,7 @@ bool quarrier_report_unreadable(const struct quarrier_report *report,
 void quarrier_report_free(struct quarrier_report *report);
 
 /**
- * Makes a search without patterns. options may be NULL. Free it with quarrier_search_free().
+ * Creates a search without patterns. options may be NULL. Free it with quarrier_search_free().
  */
 quarrier_status quarrier_search_new(const struct quarrier_search_options *options,
                                     struct quarrier_search **search,
@@ -910,7 +916,7 @@ quarrier_status quarrier_search_new(const struct quarrier_search_options *option
 void quarrier_search_free(struct quarrier_search *search);
 
 /**
- * Adds the bytes of a text. name may be NULL: the pattern itself names it.
+ * Adds a string as a literal. name may be NULL: the pattern is then its own name.
  */
 quarrier_status quarrier_search_add_text(struct quarrier_search *search,
                                          const char *pattern,
@@ -918,7 +924,7 @@ quarrier_status quarrier_search_add_text(struct quarrier_search *search,
                                          struct quarrier_error **error);
 
 /**
- * Adds any bytes. name may be NULL.
+ * Adds bytes as a literal. name may be NULL.
  */
 quarrier_status quarrier_search_add_bytes(struct quarrier_search *search,
                                           const void *data,
@@ -950,9 +956,9 @@ quarrier_status quarrier_search_add_file(struct quarrier_search *search,
                                          struct quarrier_error **error);
 
 /**
- * Searches what a name stands for: a path, a folder, a glob, an image, a URL. callback, stop and report may
- * be NULL; without a callback the findings are counted. QUARRIER_STATUS_STOPPED where the callback or stop
- * ended it; report is there then, too.
+ * Searches the source that a name refers to: a path, a folder, a glob, an image, a URL. callback, stop and
+ * report may be NULL; without a callback the findings are only counted. Returns QUARRIER_STATUS_STOPPED if
+ * the callback or stop ended the search; report is set then, too.
  */
 quarrier_status quarrier_search_run(const struct quarrier_search *search,
                                     const char *name,
@@ -963,7 +969,7 @@ quarrier_status quarrier_search_run(const struct quarrier_search *search,
                                     struct quarrier_error **error);
 
 /**
- * Searches an open source; as quarrier_search_run().
+ * Searches an open source, like quarrier_search_run().
  */
 quarrier_status quarrier_search_run_source(const struct quarrier_search *search,
                                            const struct quarrier_source *source,
@@ -974,15 +980,15 @@ quarrier_status quarrier_search_run_source(const struct quarrier_search *search,
                                            struct quarrier_error **error);
 
 /**
- * Makes a region. Free it with quarrier_shared_region_free().
+ * Creates a region. Free it with quarrier_shared_region_free().
  */
 quarrier_status quarrier_shared_region_new(size_t length,
                                            struct quarrier_shared_region **region,
                                            struct quarrier_error **error);
 
 /**
- * Makes a region of the memory behind a descriptor, which another process handed over; it is duplicated.
- * Nobody may make its file shorter.
+ * Creates a region over the memory of a file descriptor from another process; the descriptor is
+ * duplicated. Nobody may truncate its file.
  */
 quarrier_status quarrier_shared_region_from_fd(int32_t fd,
                                                size_t length,
@@ -990,17 +996,17 @@ quarrier_status quarrier_shared_region_from_fd(int32_t fd,
                                                struct quarrier_error **error);
 
 /**
- * The memory. It lives as long as the region, and any thread may write to it.
+ * Returns the memory. It is valid as long as the region, and any thread may write to it.
  */
 void *quarrier_shared_region_data(const struct quarrier_shared_region *region);
 
 /**
- * Its length in bytes.
+ * Returns the length of the region in bytes.
  */
 size_t quarrier_shared_region_length(const struct quarrier_shared_region *region);
 
 /**
- * Its descriptor, which stays the region's; -1 for NULL.
+ * Returns the file descriptor, which the region keeps; -1 for NULL.
  */
 int32_t quarrier_shared_region_fd(const struct quarrier_shared_region *region);
 
@@ -1010,10 +1016,10 @@ int32_t quarrier_shared_region_fd(const struct quarrier_shared_region *region);
 void quarrier_shared_region_free(struct quarrier_shared_region *region);
 
 /**
- * Opens a path or a URL: a file, a device, an image of any known format, or a remote object. Nothing but the
- * ranges that are read is fetched. Free it with quarrier_source_free(). options may be NULL.
+ * Opens a path or a URL: a file, a device, an image of any known format, or a remote object. Only the
+ * ranges that are read are fetched. Free it with quarrier_source_free(). options may be NULL.
  *
- * QUARRIER_STATUS_UNUSABLE for what can only be read in order, such as a pipe.
+ * Returns QUARRIER_STATUS_UNUSABLE for a name that can only be read in order, such as a pipe.
  */
 quarrier_status quarrier_source_open(const char *name,
                                      const struct quarrier_open_options *options,
@@ -1021,8 +1027,8 @@ quarrier_status quarrier_source_open(const char *name,
                                      struct quarrier_error **error);
 
 /**
- * Makes a source of bytes in memory, which stay the caller's, and have to stay until the source is freed.
- * Other threads may change them meanwhile.
+ * Creates a source of bytes in memory. The caller keeps the bytes, and must keep them valid until the
+ * source is freed. Other threads may change them meanwhile.
  */
 quarrier_status quarrier_source_of_memory(const char *name,
                                           const void *data,
@@ -1036,17 +1042,17 @@ quarrier_status quarrier_source_of_memory(const char *name,
 void quarrier_source_free(struct quarrier_source *source);
 
 /**
- * The path or URL, without the secrets in it. It lives as long as the source.
+ * Returns the path or URL, without secrets. It is valid as long as the source.
  */
 const char *quarrier_source_name(const struct quarrier_source *source);
 
 /**
- * The length in bytes when it was opened.
+ * Returns the length in bytes at the time of opening.
  */
 uint64_t quarrier_source_length(const struct quarrier_source *source);
 
 /**
- * Reads at offset until buffer is full or the source ends; read gets how many bytes that were.
+ * Reads at offset until buffer is full or the source ends; stores the number of bytes in read.
  */
 quarrier_status quarrier_source_read(const struct quarrier_source *source,
                                      uint64_t offset,
@@ -1056,9 +1062,9 @@ quarrier_status quarrier_source_read(const struct quarrier_source *source,
                                      struct quarrier_error **error);
 
 /**
- * Reads many ranges, one behind the other, into buffer, which has length bytes: as many as the ranges. Of a
- * remote source, the missing bytes of all ranges are fetched first: ranges that are close together by one request,
- * and requests side by side. QUARRIER_STATUS_BEYOND_LENGTH where a range passes the end.
+ * Reads many ranges consecutively into buffer, whose length must be the sum of their lengths. Of a remote
+ * source, the missing bytes of all ranges are fetched first: nearby ranges in one request, and requests
+ * concurrently. Returns QUARRIER_STATUS_BEYOND_LENGTH if a range extends past the end.
  */
 quarrier_status quarrier_source_read_many(const struct quarrier_source *source,
                                           const struct quarrier_span *spans,
@@ -1068,14 +1074,14 @@ quarrier_status quarrier_source_read_many(const struct quarrier_source *source,
                                           struct quarrier_error **error);
 
 /**
- * Gives the cost of a remote source's reads so far; zeros for a local one.
+ * Stores the cost of a remote source's reads so far; zeros for a local source.
  */
 quarrier_status quarrier_source_counters(const struct quarrier_source *source,
                                          struct quarrier_remote_counters *counters,
                                          struct quarrier_error **error);
 
 /**
- * Makes a planner for whom requests cost as model says; NULL: one that learns that from
+ * Creates a planner for the request costs in model; NULL for one that learns the costs from
  * quarrier_read_ahead_observe(). Free it with quarrier_read_ahead_free().
  */
 quarrier_status quarrier_read_ahead_new(const struct quarrier_cost_model *model,
@@ -1088,8 +1094,8 @@ quarrier_status quarrier_read_ahead_new(const struct quarrier_cost_model *model,
 void quarrier_read_ahead_free(struct quarrier_read_ahead *ahead);
 
 /**
- * Gives the requests to make before the range of file can be read: none where all of it is held. requests
- * gets the first of count, which live until the next call.
+ * Stores the requests to make before the range of file can be read: none if all of it is held. requests
+ * gets the first of count requests, which are valid until the next call.
  */
 quarrier_status quarrier_read_ahead_plan(struct quarrier_read_ahead *ahead,
                                          const struct quarrier_sparse_file *file,
@@ -1100,7 +1106,7 @@ quarrier_status quarrier_read_ahead_plan(struct quarrier_read_ahead *ahead,
                                          struct quarrier_error **error);
 
 /**
- * Takes note of a request: its bytes, the seconds until the first came, and until the last.
+ * Records a request: its bytes, the seconds until the first byte arrived, and until the last.
  */
 quarrier_status quarrier_read_ahead_observe(struct quarrier_read_ahead *ahead,
                                             uint64_t bytes,
@@ -1109,19 +1115,20 @@ quarrier_status quarrier_read_ahead_observe(struct quarrier_read_ahead *ahead,
                                             struct quarrier_error **error);
 
 /**
- * Bytes that come within the time of a request, as far as is known.
+ * Returns the number of bytes that arrive within the latency of a request, by current estimates.
  */
 uint64_t quarrier_read_ahead_reach_bytes(const struct quarrier_read_ahead *ahead);
 
 /**
- * The first request of a file of this name whose length is not known yet: true and its head; or false,
- * where the name says that its directory is at its end: then ask for the last 64 KiB.
+ * Plans the first request of a file with this name and unknown length: returns true and stores its
+ * head; or returns false if the name says that the file's directory is at its end: then request the
+ * last 64 KiB.
  */
 bool quarrier_read_ahead_first(const char *name,
                                struct quarrier_span *head);
 
 /**
- * As quarrier_sparse_file_need(), of many ranges, which may overlap and come in any order.
+ * Like quarrier_sparse_file_need(), for many ranges, which may overlap and be in any order.
  */
 quarrier_status quarrier_sparse_file_need_many(const struct quarrier_sparse_file *file,
                                                const struct quarrier_span *wanted_spans,
@@ -1133,7 +1140,7 @@ quarrier_status quarrier_sparse_file_need_many(const struct quarrier_sparse_file
                                                struct quarrier_error **error);
 
 /**
- * Reads many ranges, one behind the other, into buffer, which has length bytes: as many as the ranges.
+ * Reads many ranges consecutively into buffer, whose length must be the sum of their lengths.
  */
 quarrier_status quarrier_sparse_file_read_many(const struct quarrier_sparse_file *file,
                                                const struct quarrier_span *spans,
@@ -1143,8 +1150,8 @@ quarrier_status quarrier_sparse_file_read_many(const struct quarrier_sparse_file
                                                struct quarrier_error **error);
 
 /**
- * Takes many ranges in, whose bytes lie one behind the other in data, which has length bytes: as many as
- * the ranges. Where the call fails, nothing is written.
+ * Writes many ranges, whose bytes are consecutive in data; length must be the sum of their lengths.
+ * Writes nothing if the call fails.
  */
 quarrier_status quarrier_sparse_file_write_many(struct quarrier_sparse_file *file,
                                                 const struct quarrier_span *spans,
@@ -1155,12 +1162,12 @@ quarrier_status quarrier_sparse_file_write_many(struct quarrier_sparse_file *fil
                                                 struct quarrier_error **error);
 
 /**
- * The first of the bytes.
+ * Returns a pointer to the first byte.
  */
 const void *quarrier_bytes_data(const struct quarrier_bytes *bytes);
 
 /**
- * How many there are.
+ * Returns the number of bytes.
  */
 size_t quarrier_bytes_length(const struct quarrier_bytes *bytes);
 
@@ -1170,15 +1177,15 @@ size_t quarrier_bytes_length(const struct quarrier_bytes *bytes);
 void quarrier_bytes_free(struct quarrier_bytes *bytes);
 
 /**
- * Gives all of a file but its pins as bytes, with a checksum.
+ * Serialises a file without its pins, with a checksum.
  */
 quarrier_status quarrier_sparse_file_to_bytes(const struct quarrier_sparse_file *file,
                                               struct quarrier_bytes **stored,
                                               struct quarrier_error **error);
 
 /**
- * Makes the file that quarrier_sparse_file_to_bytes() was asked of. QUARRIER_STATUS_CORRUPT where the bytes
- * are anything else.
+ * Restores a file from the bytes of quarrier_sparse_file_to_bytes(). Returns QUARRIER_STATUS_CORRUPT for
+ * any other bytes.
  */
 quarrier_status quarrier_sparse_file_from_bytes(const void *data,
                                                 size_t length,
@@ -1186,15 +1193,15 @@ quarrier_status quarrier_sparse_file_from_bytes(const void *data,
                                                 struct quarrier_error **error);
 
 /**
- * Sets all but struct_bytes, which has to be set before: a server some 20 ms away, 50 MB/s, free of charge,
- * requests of 16 MiB at most.
+ * Sets all fields except struct_bytes, which must be set before: a server about 20 ms away, 50 MB/s, free
+ * of charge, requests of at most 16 MiB.
  */
 quarrier_status quarrier_cost_model_default(struct quarrier_cost_model *model,
                                             struct quarrier_error **error);
 
 /**
- * Gives the cheapest requests for the missing bytes of many ranges, which may overlap and come in any order.
- * model may be NULL: the default. The rest is as for quarrier_sparse_file_need().
+ * Stores the cheapest requests for the missing bytes of many ranges, which may overlap and be in any order.
+ * model may be NULL for the default. Otherwise like quarrier_sparse_file_need().
  */
 quarrier_status quarrier_sparse_file_need_by_cost(const struct quarrier_sparse_file *file,
                                                   const struct quarrier_span *wanted_spans,
@@ -1206,7 +1213,7 @@ quarrier_status quarrier_sparse_file_need_by_cost(const struct quarrier_sparse_f
                                                   struct quarrier_error **error);
 
 /**
- * Makes a file of which nothing is held. options may be NULL. Free it with quarrier_sparse_file_free().
+ * Creates a file that holds no bytes. options may be NULL. Free it with quarrier_sparse_file_free().
  */
 quarrier_status quarrier_sparse_file_new(const char *id,
                                          const struct quarrier_sparse_options *options,
@@ -1214,45 +1221,46 @@ quarrier_status quarrier_sparse_file_new(const char *id,
                                          struct quarrier_error **error);
 
 /**
- * Frees a file, or gives back one of a store, which keeps its bytes.
+ * Frees a file, or a handle to a file in a store, which keeps its bytes.
  */
 void quarrier_sparse_file_free(struct quarrier_sparse_file *file);
 
 /**
- * Writes the name of the file, as text that ends with a zero byte, to buffer, as far as that goes, and
- * returns the length that the name has without the zero byte.
+ * Copies the name of the file to buffer as a string that ends with a zero byte, truncated to capacity,
+ * and returns the full length of the name without the zero byte.
  */
 size_t quarrier_sparse_file_id(const struct quarrier_sparse_file *file,
                                char *buffer,
                                size_t capacity);
 
 /**
- * When the file was last modified, in seconds since 1970. False where that is not known.
+ * Stores the modification time of the file, in seconds since 1970. Returns false if it is unknown.
  */
 bool quarrier_sparse_file_modified(const struct quarrier_sparse_file *file, double *seconds);
 
 /**
- * The length of the file in bytes. False where that is not known.
+ * Stores the length of the file in bytes. Returns false if it is unknown.
  */
 bool quarrier_sparse_file_length(const struct quarrier_sparse_file *file, uint64_t *length);
 
 /**
- * Sets the length of the file in bytes. QUARRIER_STATUS_BEYOND_LENGTH if the file holds a byte beyond it.
+ * Sets the length of the file in bytes. Returns QUARRIER_STATUS_BEYOND_LENGTH if the file holds a byte
+ * beyond it.
  */
 quarrier_status quarrier_sparse_file_set_length(struct quarrier_sparse_file *file,
                                                 uint64_t length,
                                                 struct quarrier_error **error);
 
 /**
- * Whether all bytes of the range are held.
+ * Returns whether all bytes of the range are held.
  */
 bool quarrier_sparse_file_has(const struct quarrier_sparse_file *file,
                               uint64_t offset,
                               uint64_t length);
 
 /**
- * Takes length bytes of data in, which join the blocks that they touch. new_bytes, where it is not NULL,
- * gets how many of them were not held before. Where the call fails, nothing is written.
+ * Writes length bytes of data; they join the blocks that they touch. Stores in new_bytes, unless it is
+ * NULL, how many of them were not held before. Writes nothing if the call fails.
  */
 quarrier_status quarrier_sparse_file_write(struct quarrier_sparse_file *file,
                                            uint64_t offset,
@@ -1262,8 +1270,8 @@ quarrier_status quarrier_sparse_file_write(struct quarrier_sparse_file *file,
                                            struct quarrier_error **error);
 
 /**
- * Reads length bytes into buffer. QUARRIER_STATUS_NOT_HELD where one is missing; buffer may have been
- * written to then.
+ * Reads length bytes into buffer. Returns QUARRIER_STATUS_NOT_HELD if one is missing; buffer may be
+ * partly written then.
  */
 quarrier_status quarrier_sparse_file_read(const struct quarrier_sparse_file *file,
                                           uint64_t offset,
@@ -1272,9 +1280,9 @@ quarrier_status quarrier_sparse_file_read(const struct quarrier_sparse_file *fil
                                           struct quarrier_error **error);
 
 /**
- * Gives the ranges that are missing, in order, at least greedy bytes long where greedy is not 0. The first
- * ones are written to spans, which has room for capacity of them; count gets how many there are in all. If
- * that is more, make room for as many and call again.
+ * Stores the missing ranges, in order; if greedy is not 0, ranges are at least greedy bytes long. spans
+ * has room for capacity ranges and gets the first ones; count gets the total. If count is greater,
+ * allocate room for as many and call again.
  */
 quarrier_status quarrier_sparse_file_need(const struct quarrier_sparse_file *file,
                                           uint64_t offset,
@@ -1286,8 +1294,8 @@ quarrier_status quarrier_sparse_file_need(const struct quarrier_sparse_file *fil
                                           struct quarrier_error **error);
 
 /**
- * Erases the bytes held of the range; erased, where it is not NULL, gets how many those were.
- * QUARRIER_STATUS_PINNED where one is pinned; then nothing is erased.
+ * Erases the bytes held in the range; stores their number in erased, unless it is NULL. Returns
+ * QUARRIER_STATUS_PINNED, and erases nothing, if one of them is pinned.
  */
 quarrier_status quarrier_sparse_file_erase(struct quarrier_sparse_file *file,
                                            uint64_t offset,
@@ -1296,19 +1304,19 @@ quarrier_status quarrier_sparse_file_erase(struct quarrier_sparse_file *file,
                                            struct quarrier_error **error);
 
 /**
- * Erases everything that is not pinned, and returns how many bytes that were.
+ * Erases everything that is not pinned, and returns the number of bytes erased.
  */
 uint64_t quarrier_sparse_file_clear(struct quarrier_sparse_file *file);
 
 /**
- * Evicts bytes, those first that were not used for longest, until at most bytes_max are held, and returns
- * how many those were. Pinned bytes stay.
+ * Evicts bytes, the least recently used first, until at most bytes_max are held, and returns the number
+ * of bytes evicted. Pinned bytes stay.
  */
 uint64_t quarrier_sparse_file_evict(struct quarrier_sparse_file *file,
                                     uint64_t bytes_max);
 
 /**
- * Keeps a range from being evicted or erased until it is unpinned as often as it was pinned. Its bytes need
+ * Protects a range from eviction and erasure until it is unpinned as often as it was pinned. Its bytes need
  * not be held.
  */
 quarrier_status quarrier_sparse_file_pin(struct quarrier_sparse_file *file,
@@ -1317,8 +1325,8 @@ quarrier_status quarrier_sparse_file_pin(struct quarrier_sparse_file *file,
                                          struct quarrier_error **error);
 
 /**
- * Takes back one quarrier_sparse_file_pin() of exactly this range. QUARRIER_STATUS_PINNED where there is
- * none.
+ * Undoes one quarrier_sparse_file_pin() of exactly this range. Returns QUARRIER_STATUS_PINNED if there
+ * is none.
  */
 quarrier_status quarrier_sparse_file_unpin(struct quarrier_sparse_file *file,
                                            uint64_t offset,
@@ -1326,7 +1334,8 @@ quarrier_status quarrier_sparse_file_unpin(struct quarrier_sparse_file *file,
                                            struct quarrier_error **error);
 
 /**
- * Gives the blocks that are held, in order, none touching another; as quarrier_sparse_file_need() does.
+ * Stores the blocks that are held, in order; no block touches another. Otherwise like
+ * quarrier_sparse_file_need().
  */
 quarrier_status quarrier_sparse_file_blocks(const struct quarrier_sparse_file *file,
                                             struct quarrier_span *spans,
@@ -1335,29 +1344,29 @@ quarrier_status quarrier_sparse_file_blocks(const struct quarrier_sparse_file *f
                                             struct quarrier_error **error);
 
 /**
- * Bytes held.
+ * Returns the number of bytes held.
  */
 uint64_t quarrier_sparse_file_num_bytes(const struct quarrier_sparse_file *file);
 
 /**
- * Blocks held.
+ * Returns the number of blocks held.
  */
 size_t quarrier_sparse_file_num_blocks(const struct quarrier_sparse_file *file);
 
 /**
- * Bytes of memory that the file takes.
+ * Returns the memory of the file in bytes.
  */
 size_t quarrier_sparse_file_memory_bytes(const struct quarrier_sparse_file *file);
 
 /**
- * Counts the calls that the file has had so far.
+ * Stores the counts of the calls on the file so far.
  */
 quarrier_status quarrier_sparse_file_counters(const struct quarrier_sparse_file *file,
                                               struct quarrier_sparse_counters *counters,
                                               struct quarrier_error **error);
 
 /**
- * Makes a store whose files hold at most bytes_max bytes together; QUARRIER_UNKNOWN: any number. Free it
+ * Creates a store whose files hold at most bytes_max bytes together; QUARRIER_UNKNOWN for no limit. Free it
  * with quarrier_sparse_store_free().
  */
 quarrier_status quarrier_sparse_store_new(uint64_t bytes_max,
@@ -1365,21 +1374,22 @@ quarrier_status quarrier_sparse_store_new(uint64_t bytes_max,
                                           struct quarrier_error **error);
 
 /**
- * Frees a store. Files of it that callers have live on, outside of any budget.
+ * Frees a store. Files that callers have from it remain valid, outside of any budget.
  */
 void quarrier_sparse_store_free(struct quarrier_sparse_store *store);
 
 /**
- * Puts a file in, under its name. The caller still has to free it, and may go on to use it; the calling
- * thread must be alone with it now. QUARRIER_STATUS_DUPLICATE_FILE where the store has one of this name,
- * QUARRIER_STATUS_ARGUMENT where it is or was in a store; then the file stays as it is.
+ * Adds a file under its name. The caller must still free it, and may continue to use it; during this
+ * call, no other thread may use it. Returns QUARRIER_STATUS_DUPLICATE_FILE if the store has a file of
+ * this name, QUARRIER_STATUS_ARGUMENT if the file is or was in a store; the file then stays unchanged.
  */
 quarrier_status quarrier_sparse_store_insert(const struct quarrier_sparse_store *store,
                                              struct quarrier_sparse_file *file,
                                              struct quarrier_error **error);
 
 /**
- * Gives the file of this name, to be freed by the caller. QUARRIER_STATUS_UNKNOWN_FILE where there is none.
+ * Returns the file of this name, which the caller must free. Returns QUARRIER_STATUS_UNKNOWN_FILE if there
+ * is none.
  */
 quarrier_status quarrier_sparse_store_get(const struct quarrier_sparse_store *store,
                                           const char *id,
@@ -1387,37 +1397,37 @@ quarrier_status quarrier_sparse_store_get(const struct quarrier_sparse_store *st
                                           struct quarrier_error **error);
 
 /**
- * Whether there is a file of this name.
+ * Returns whether the store has a file of this name.
  */
 bool quarrier_sparse_store_has(const struct quarrier_sparse_store *store, const char *id);
 
 /**
- * Takes the file of this name out of the store. Callers that have it may go on to use it.
+ * Removes the file of this name from the store. Callers that have it may continue to use it.
  */
 quarrier_status quarrier_sparse_store_remove(const struct quarrier_sparse_store *store,
                                              const char *id,
                                              struct quarrier_error **error);
 
 /**
- * How many files there are.
+ * Returns the number of files.
  */
 size_t quarrier_sparse_store_num_files(const struct quarrier_sparse_store *store);
 
 /**
- * Bytes held by all files.
+ * Returns the number of bytes held by all files.
  */
 uint64_t quarrier_sparse_store_num_bytes(const struct quarrier_sparse_store *store);
 
 /**
- * Evicts bytes of any file, those first that were not used for longest, until at most bytes_max are held,
- * and returns how many those were.
+ * Evicts bytes of any file, the least recently used first, until at most bytes_max are held, and returns
+ * the number of bytes evicted.
  */
 uint64_t quarrier_sparse_store_evict(const struct quarrier_sparse_store *store,
                                      uint64_t bytes_max);
 
 /**
- * Calls back with the name of each file, in order, until the callback returns something else than 0. The
- * store may change meanwhile: the names are those at the call.
+ * Calls callback with the name of each file, in order, until it returns a value other than 0. The store
+ * may change meanwhile: the names are those at the time of the call.
  */
 quarrier_status quarrier_sparse_store_ids(const struct quarrier_sparse_store *store,
                                           quarrier_id_callback callback,
@@ -1425,14 +1435,14 @@ quarrier_status quarrier_sparse_store_ids(const struct quarrier_sparse_store *st
                                           struct quarrier_error **error);
 
 /**
- * Gives all files but their pins as bytes, with checksums.
+ * Serialises all files without their pins, with checksums.
  */
 quarrier_status quarrier_sparse_store_to_bytes(const struct quarrier_sparse_store *store,
                                                struct quarrier_bytes **stored,
                                                struct quarrier_error **error);
 
 /**
- * Makes the store that quarrier_sparse_store_to_bytes() was asked of, with a budget as for
+ * Restores a store from the bytes of quarrier_sparse_store_to_bytes(), with a budget as for
  * quarrier_sparse_store_new().
  */
 quarrier_status quarrier_sparse_store_from_bytes(const void *data,
@@ -1442,28 +1452,30 @@ quarrier_status quarrier_sparse_store_from_bytes(const void *data,
                                                  struct quarrier_error **error);
 
 /**
- * Makes one that is not requested. Free it with quarrier_stop_free() after the calls that have it.
+ * Creates a stop object without a request. Free it with quarrier_stop_free() after the calls that have
+ * it.
  */
 quarrier_status quarrier_stop_new(struct quarrier_stop **stop, struct quarrier_error **error);
 
 /**
- * Asks the calls that have it to end. A signal handler may do that. It cannot be taken back.
+ * Requests the calls that have this object to end. A signal handler may call this. The request cannot
+ * be revoked.
  */
 void quarrier_stop_request(const struct quarrier_stop *stop);
 
 /**
- * Whether it was requested.
+ * Returns whether a stop was requested.
  */
 bool quarrier_stop_is_requested(const struct quarrier_stop *stop);
 
 /**
- * Frees one.
+ * Frees a stop object.
  */
 void quarrier_stop_free(struct quarrier_stop *stop);
 
 /**
- * Loads the messages of what a name stands for: a path, all files of a glob, a URL; compressed or not.
- * options and stop may be NULL. Free it with quarrier_table_free().
+ * Loads the messages of the source that a name refers to: a path, all files of a glob, a URL;
+ * compressed or not. options and stop may be NULL. Free the table with quarrier_table_free().
  */
 quarrier_status quarrier_table_load(const char *name,
                                     const struct quarrier_table_options *options,
@@ -1472,8 +1484,8 @@ quarrier_status quarrier_table_load(const char *name,
                                     struct quarrier_error **error);
 
 /**
- * Copies an Arrow stream into packed columns. The stream is taken over and released, also where the call
- * fails. It is believed: its buffers have to be what their types say.
+ * Copies an Arrow stream into packed columns. Takes over the stream and releases it, even if the call
+ * fails. The buffers of the stream are trusted to match their types.
  */
 quarrier_status quarrier_table_import(struct ArrowArrayStream *stream,
                                       const struct quarrier_stop *stop,
@@ -1481,15 +1493,15 @@ quarrier_status quarrier_table_import(struct ArrowArrayStream *stream,
                                       struct quarrier_error **error);
 
 /**
- * Gives the rows as an Arrow stream, which the caller releases; the table may be freed before.
+ * Exports the rows as an Arrow stream, which the caller must release; the table may be freed before.
  */
 quarrier_status quarrier_table_export(const struct quarrier_table *table,
                                       struct ArrowArrayStream *stream,
                                       struct quarrier_error **error);
 
 /**
- * Answers a statement about the table, which is called m in it: SELECT … FROM m [WHERE …] [ORDER BY …]
- * [LIMIT … [OFFSET …]], or SELECT COUNT(*) FROM m [WHERE …]. answer is to be freed, too.
+ * Answers a statement about the table, whose name in it is m: SELECT … FROM m [WHERE …] [ORDER BY …]
+ * [LIMIT … [OFFSET …]], or SELECT COUNT(*) FROM m [WHERE …]. The caller must free answer, too.
  */
 quarrier_status quarrier_table_query(const struct quarrier_table *table,
                                      const char *sql,
@@ -1498,8 +1510,8 @@ quarrier_status quarrier_table_query(const struct quarrier_table *table,
                                      struct quarrier_error **error);
 
 /**
- * Answers many statements in one pass over the table. answers has room for as many tables as there are
- * statements; each is to be freed.
+ * Answers many statements in one pass over the table. answers has room for one table for each
+ * statement; the caller must free each of them.
  */
 quarrier_status quarrier_table_query_many(const struct quarrier_table *table,
                                           const char *const *sqls,
@@ -1509,22 +1521,22 @@ quarrier_status quarrier_table_query_many(const struct quarrier_table *table,
                                           struct quarrier_error **error);
 
 /**
- * How many rows there are.
+ * Returns the number of rows.
  */
 uint64_t quarrier_table_rows(const struct quarrier_table *table);
 
 /**
- * How many columns there are.
+ * Returns the number of columns.
  */
 size_t quarrier_table_columns(const struct quarrier_table *table);
 
 /**
- * Bytes of memory that the columns take.
+ * Returns the memory of the columns in bytes.
  */
 size_t quarrier_table_memory_bytes(const struct quarrier_table *table);
 
 /**
- * How many messages were left out when it was loaded, because they do not parse.
+ * Returns the number of messages that were rejected during loading, because they do not parse.
  */
 uint64_t quarrier_table_rejected(const struct quarrier_table *table);
 
@@ -1534,7 +1546,7 @@ uint64_t quarrier_table_rejected(const struct quarrier_table *table);
 void quarrier_table_free(struct quarrier_table *table);
 
 /**
- * The version of the library, as "0.1.0".
+ * Returns the version of the library, such as "0.1.0".
  */
 const char *quarrier_version(void);
 

@@ -1,4 +1,4 @@
-//! Carve: files recovered from raw bytes.
+//! Carve: recovers files from raw bytes.
 
 use std::ffi::{c_char, c_int, c_void};
 use std::io;
@@ -27,33 +27,34 @@ use crate::text::{c_text, file_name, path};
 pub struct CarveOptions {
     /// sizeof(quarrier_carve_options).
     pub struct_bytes: usize,
-    /// The folder that files are written into, new or empty; NULL: nothing is written.
+    /// The folder to write files into, new or empty; NULL to write nothing.
     pub folder: *const c_char,
-    /// Types, such as "jpg,png", or NULL: all.
+    /// The types to carve, such as "jpg,png"; NULL for all.
     pub types: *const c_char,
     /// A file with signatures of more types, or NULL.
     pub signatures: *const c_char,
-    /// Only the bytes from here on …
+    /// The first offset to carve.
     pub range_start: u64,
-    /// … to before here; 0: to the end.
+    /// The offset after the last byte to carve; 0 for the end of the source.
     pub range_end: u64,
-    /// No file is longer; 0: any length.
+    /// Maximum length of a file in bytes; 0 for no limit.
     pub file_bytes_max: u64,
-    /// The most memory for files that are put together; 0: 1 GiB.
+    /// Maximum memory for reassembling files, in bytes; 0 for 1 GiB.
     pub memory_bytes_max: u64,
-    /// Threads; 0: as many as there are CPUs.
+    /// The number of threads; 0 for one per CPU.
     pub workers: usize,
-    /// Whether the folder has what an earlier run left, which goes on.
+    /// Whether to resume the earlier run that the folder holds.
     pub resume: u8,
-    /// Whether only files that are valid are kept.
+    /// Whether to keep only valid files.
     pub valid_only: u8,
-    /// Whether files inside archives are carved, too.
+    /// Whether to carve files inside archives, too.
     pub embedded: u8,
-    /// Whether only what file systems say is free is carved.
+    /// Whether to carve only space that file systems report as free.
     pub unallocated: u8,
-    /// Whether fragments are looked for at length.
+    /// Whether to search exhaustively for fragments.
     pub thorough: u8,
-    /// Whether rows go without a SHA-256, for which all bytes are read. A folder's report always has it.
+    /// Whether to omit the SHA-256 of rows, which costs a read of all bytes. The report of a folder
+    /// always has it.
     pub no_digests: u8,
 }
 
@@ -80,45 +81,46 @@ impl Default for CarveOptions {
     }
 }
 
-// SAFETY: the fields are numbers and pointers, so that any bytes are a value; the first is a
-// `usize`; version 0.1.0 is the first one, so that no field lies in the padding of an earlier one.
+// SAFETY: the fields are numbers and pointers, so any bytes are a value; the first is a `usize`;
+// version 0.1.0 is the first one, so no field lies in the padding of an earlier one.
 unsafe impl Sized for CarveOptions {}
 
-/// A file that was carved. All pointers live as long as the callback that gets it.
+/// A carved file. All pointers are valid until the callback returns.
 #[repr(C)]
 pub struct CarvedFile {
     /// The name of the source.
     pub source: *const c_char,
-    /// Its type, such as "jpg".
+    /// The type of the file, such as "jpg".
     pub kind: *const c_char,
     /// The offset of its first byte in the source; inside an archive, that of the archive.
     pub offset: u64,
-    /// Its length in bytes.
+    /// The length of the file in bytes.
     pub length: u64,
-    /// Where its bytes lie in the source; none inside an archive.
+    /// The ranges of the source that hold its bytes; none inside an archive.
     pub extents: *const Span,
-    /// How many ranges these are.
+    /// The number of extents.
     pub extent_count: usize,
     /// "valid", "partial" or "header".
     pub status: *const c_char,
-    /// Why it is not valid; empty where it is.
+    /// Why the file is not valid; empty if it is.
     pub reason: *const c_char,
-    /// In hexadecimal, or empty.
+    /// The SHA-256 in hexadecimal, or empty.
     pub sha256: *const c_char,
-    /// Where it was written, from the folder on; without a folder, where it would be.
+    /// The path of the file, relative to the folder; without a folder, the path it would have.
     pub path: *const c_char,
-    /// The way to it from the outermost archive, or NULL.
+    /// The path to it from the outermost archive, or NULL.
     pub container: *const c_char,
 }
 
-/// Takes a file that was carved. 0 goes on, anything else ends the carving. Files come one at a time, from
-/// any thread, about in the order of their offsets. It must not throw, nor leave by longjmp().
+/// Receives a carved file. Return 0 to continue, any other value to end the run. Files arrive one at a
+/// time, on any thread, approximately in the order of their offsets. The callback must not throw, nor
+/// leave by longjmp().
 pub type CarvedCallback =
     Option<unsafe extern "C" fn(file: *const CarvedFile, context: *mut c_void) -> c_int>;
 
-/// Recovers files from what a name stands for: a path, an image, a URL. options, stop, callback and report
-/// may be NULL. QUARRIER_STATUS_STOPPED where the callback or stop ended it: report is there then, too, and a
-/// folder can be resumed.
+/// Carves the source that a name refers to: a path, an image, a URL. options, stop, callback and report may
+/// be NULL. Returns QUARRIER_STATUS_STOPPED if the callback or stop ended the run; report is set then, too,
+/// and a folder can be resumed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn quarrier_carve(
     name: *const c_char,
@@ -145,7 +147,7 @@ pub unsafe extern "C" fn quarrier_carve(
     }
 }
 
-/// Recovers files from an open source; as quarrier_carve().
+/// Carves an open source, like quarrier_carve().
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn quarrier_carve_source(
     source: *const Source,
@@ -239,11 +241,11 @@ unsafe fn carve(
     ended
 }
 
-/// Hands files to the caller's callback, one at a time.
+/// Passes files to the caller's callback, one at a time.
 struct Rows {
     callback: CarvedCallback,
     context: *mut c_void,
-    /// The number of files handed out. The thread that runs the callback holds the lock.
+    /// The number of files passed on. The thread that runs the callback holds the lock.
     given: Mutex<u64>,
     is_refused: AtomicBool,
 }
@@ -288,8 +290,8 @@ impl Rows {
             path: path.as_ptr(),
             container: container.as_ref().map_or(std::ptr::null(), |text| text.as_ptr()),
         };
-        // SAFETY: the header gives the signature of the callback and tells the caller what it may
-        // do. `file` and all that it points to (`texts`, `container`, `extents`) outlive the call.
+        // SAFETY: the header gives the signature of the callback and tells the caller what it may do.
+        // `file` and all that it points to (`texts`, `container`, `extents`) outlive the call.
         unsafe { callback(&raw const file, self.context) == 0 }
     }
 }

@@ -1,4 +1,4 @@
-//! Filter: messages for which a condition is true.
+//! Filter: finds the messages for which a condition is true.
 
 use std::ffi::{c_char, c_int, c_void};
 use std::io;
@@ -19,22 +19,22 @@ use crate::report::Report;
 use crate::stop::Stop;
 use crate::text::{c_text, file_name, path};
 
-/// How messages are filtered. `quarrier_filter_options options = {.struct_bytes = sizeof options};` sets every field to its
-/// default.
+/// Options of a filter. `quarrier_filter_options options = {.struct_bytes = sizeof options};` sets every
+/// field to its default.
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
 pub struct FilterOptions {
     /// sizeof(quarrier_filter_options).
     pub struct_bytes: usize,
-    /// "ndjson", "fix", "nvfix", "csv" or "xml"; NULL: each source tells.
+    /// "ndjson", "fix", "nvfix", "csv" or "xml"; NULL to detect the format of each source.
     pub format: *const c_char,
-    /// The columns of an Arrow stream, such as "side,qty", or NULL: those of the first messages.
+    /// The columns of an Arrow stream, such as "side,qty"; NULL for those of the first messages.
     pub columns: *const c_char,
-    /// A file for the messages that do not parse, one JSON object a line, or NULL.
+    /// The path of a file that lists rejected messages, one JSON object a line, or NULL.
     pub rejects: *const c_char,
-    /// The run ends with so many messages; 0: any number.
+    /// Maximum number of messages; 0 for no limit.
     pub matches_max: u64,
-    /// Threads; 0: as many as there are CPUs.
+    /// The number of threads; 0 for one per CPU.
     pub workers: usize,
 }
 
@@ -52,31 +52,31 @@ impl Default for FilterOptions {
     }
 }
 
-// SAFETY: the fields are numbers and pointers, so that any bytes are a value; the first is a
-// `usize`; the structure ends without padding.
+// SAFETY: the fields are numbers and pointers, so any bytes are a value; the first is a `usize`; the
+// structure ends without padding.
 unsafe impl Sized for FilterOptions {}
 
-/// A message. All pointers live as long as the callback that gets it.
+/// A message. All pointers are valid until the callback returns.
 #[repr(C)]
 pub struct Message {
     /// The name of the source.
     pub source: *const c_char,
-    /// Where it starts, after decompression.
+    /// The offset of the message, after decompression.
     pub offset: u64,
-    /// Its bytes, without the end of the line.
+    /// The bytes of the message, without the line ending.
     pub data: *const c_void,
-    /// How many these are.
+    /// The number of bytes.
     pub length: usize,
 }
 
-/// Takes a message. 0 goes on, anything else ends the run. Messages come in the order of their source, one at
-/// a time, from any thread. It must not throw, nor leave by longjmp().
+/// Receives a message. Return 0 to continue, any other value to end the run. Messages arrive in the order of
+/// their source, one at a time, on any thread. The callback must not throw, nor leave by longjmp().
 pub type MessageCallback =
     Option<unsafe extern "C" fn(message: *const Message, context: *mut c_void) -> c_int>;
 
-/// Calls back with the messages of what a name stands for, for which an SQL-92 condition is true, as they
-/// stand there. Without a callback they are counted. options, stop and report may be NULL.
-/// QUARRIER_STATUS_STOPPED where the callback or stop ended it; report is there then, too.
+/// Passes to callback the messages of the source that a name refers to for which an SQL-92 condition is
+/// true, verbatim. Without a callback they are only counted. options, stop and report may be NULL.
+/// Returns QUARRIER_STATUS_STOPPED if the callback or stop ended the run; report is set then, too.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn quarrier_filter(
     name: *const c_char,
@@ -108,8 +108,8 @@ pub unsafe extern "C" fn quarrier_filter(
     }
 }
 
-/// As quarrier_filter(), but gives the messages as rows: stream, which the caller releases, gets an Arrow
-/// stream of them. They are all in memory.
+/// Like quarrier_filter(), but returns the messages as rows: stores an Arrow stream in stream, which the
+/// caller must release. All rows are in memory.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn quarrier_filter_stream(
     name: *const c_char,
@@ -182,7 +182,7 @@ unsafe fn filtered(
     filter.run(sources, &host::opener(&flag), &flag, watch)
 }
 
-/// Hands out the report, and returns how the run ended.
+/// Stores the report, and returns how the run ended.
 ///
 /// # Safety
 /// `place` is NULL or writable.
@@ -204,7 +204,7 @@ unsafe fn ended(
     ended
 }
 
-/// Hands messages to the caller's callback.
+/// Passes messages to the caller's callback.
 struct Messages {
     callback: MessageCallback,
     context: *mut c_void,
@@ -227,9 +227,9 @@ impl Watch for Messages {
                 data: message.bytes.as_ptr().cast(),
                 length: message.bytes.len(),
             };
-            // SAFETY: the header gives the signature of the callback and tells the caller what it
-            // may do. `shown` and all that it points to (`source`, the bytes of the message)
-            // outlive the call.
+            // SAFETY: the header gives the signature of the callback and tells the caller what it may
+            // do. `shown` and all that it points to (`source`, the bytes of the message) outlive the
+            // call.
             if unsafe { callback(&raw const shown, self.context) } != 0 {
                 self.is_refused = true;
                 return Err(io::Error::other("the callback wants no more"));

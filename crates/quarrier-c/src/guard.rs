@@ -1,4 +1,4 @@
-//! Entry points of calls: they catch panics, and turn failures into statuses and errors for C.
+//! Entry points of calls: they catch panics, and turn failures into statuses and error objects.
 
 use std::sync::Once;
 
@@ -6,7 +6,7 @@ use quarrier_core::panics;
 
 use crate::error::{Error, Failure, Status};
 
-/// Makes panics silent: they become errors.
+/// Silences panics: they become errors.
 fn quiet() {
     static QUIET: Once = Once::new();
     if !QUIET.is_completed() {
@@ -39,14 +39,14 @@ pub(crate) unsafe fn run(
 unsafe fn hand_out(failure: Failure, error: *mut *mut Error) -> Status {
     let status = failure.status();
     if !error.is_null() {
-        // SAFETY: the caller promises that `error` is writable where it is not NULL; being a
-        // `*mut *mut Error` of C, it is aligned. Its old value, if it has one, needs no drop.
+        // SAFETY: the caller promises that `error` is writable if it is not NULL; being a `*mut *mut
+        // Error` of C, it is aligned. Its old value, if it has one, needs no drop.
         unsafe { error.write(Box::into_raw(Box::new(failure.into_error()))) };
     }
     status
 }
 
-/// Runs a call that cannot fail, and returns its value; if it panics, `otherwise`.
+/// Runs a call that cannot fail, and returns its value, or `otherwise` if it panics.
 #[inline]
 pub(crate) fn value<T>(otherwise: T, call: impl FnOnce() -> T) -> T {
     quiet();

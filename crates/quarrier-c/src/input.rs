@@ -1,4 +1,4 @@
-//! Checks of the pointers that callers pass.
+//! Validates the pointers that callers pass.
 
 use std::ffi::{CStr, c_char, c_void};
 
@@ -6,7 +6,7 @@ use crate::error::Failure;
 
 const NULL: &str = "it is NULL";
 
-/// Borrows the object behind a pointer that several threads may share.
+/// Borrows the object at a pointer that several threads may share.
 ///
 /// # Safety
 /// The pointer is NULL, or aligned and valid for `'a`, and nobody changes the object meanwhile.
@@ -20,7 +20,7 @@ pub(crate) unsafe fn object<'a, T>(
     unsafe { pointer.as_ref() }.ok_or(Failure::Argument(name, NULL))
 }
 
-/// Borrows the object behind a pointer that the calling thread uses alone.
+/// Borrows the object at a pointer that only the calling thread uses.
 ///
 /// # Safety
 /// The pointer is NULL, or aligned and valid for `'a`, and nobody else uses the object meanwhile.
@@ -34,7 +34,7 @@ pub(crate) unsafe fn object_mut<'a, T>(
     unsafe { pointer.as_mut() }.ok_or(Failure::Argument(name, NULL))
 }
 
-/// Borrows text.
+/// Borrows a string.
 ///
 /// # Safety
 /// The pointer is NULL, or points to bytes that end with a zero byte, stay valid for `'a`, and do
@@ -52,10 +52,10 @@ pub(crate) unsafe fn text<'a>(
     text.to_str().map_err(|_| Failure::Argument(name, "it is not UTF-8"))
 }
 
-/// Borrows text that the caller may leave out.
+/// Borrows an optional string.
 ///
 /// # Safety
-/// As for [`text`].
+/// That of [`text`].
 pub(crate) unsafe fn optional_text<'a>(
     pointer: *const c_char,
     name: &'static str,
@@ -67,7 +67,7 @@ pub(crate) unsafe fn optional_text<'a>(
     unsafe { text(pointer, name) }.map(Some)
 }
 
-/// Borrows bytes to read. For a length of 0 it does not look at the pointer.
+/// Borrows bytes to read. Does not look at the pointer if the length is 0.
 ///
 /// # Safety
 /// The pointer is NULL, or valid for `length` bytes that nobody changes for `'a`: the head of the header asks
@@ -82,7 +82,7 @@ pub(crate) unsafe fn bytes<'a>(
     unsafe { items(pointer.cast(), length, name) }
 }
 
-/// Borrows values to read, as [`bytes`] does.
+/// Borrows values to read, like [`bytes`].
 ///
 /// # Safety
 /// The pointer is NULL, or valid for `count` values that nobody changes for `'a`.
@@ -102,7 +102,7 @@ pub(crate) unsafe fn items<'a, T>(
     Ok(unsafe { std::slice::from_raw_parts(pointer, count) })
 }
 
-/// Borrows room for values. For a count of 0 it does not look at the pointer.
+/// Borrows room for values. Does not look at the pointer if the count is 0.
 ///
 /// # Safety
 /// The pointer is NULL, or valid for `count` values that nobody else uses for `'a`: the head of the header asks
@@ -124,10 +124,10 @@ pub(crate) unsafe fn items_mut<'a, T>(
     Ok(unsafe { std::slice::from_raw_parts_mut(pointer, count) })
 }
 
-/// Checks a pointer to so many values without looking at them.
+/// Checks a pointer to `count` values without reading them.
 ///
 /// # Errors
-/// If it is NULL or not aligned, or they are more than the memory can hold.
+/// If it is NULL or not aligned, or the values would not fit in memory.
 pub(crate) fn check<T>(pointer: *const T, count: usize, name: &'static str) -> Result<(), Failure> {
     if pointer.is_null() {
         return Err(Failure::Argument(name, NULL));
@@ -140,7 +140,7 @@ pub(crate) fn check<T>(pointer: *const T, count: usize, name: &'static str) -> R
     if is_possible { Ok(()) } else { Err(Failure::Argument(name, "it is longer than the memory")) }
 }
 
-/// Stores a result where the caller wants it.
+/// Stores a result if the caller wants it.
 ///
 /// # Safety
 /// The pointer is NULL, or aligned and writable.
@@ -153,7 +153,7 @@ pub(crate) unsafe fn put<T>(place: *mut T, value: T) {
     }
 }
 
-/// Stores a new object where the caller wants it; the caller frees it.
+/// Stores a new object, which the caller must free.
 ///
 /// # Safety
 /// The pointer is NULL, or aligned and writable.
@@ -177,13 +177,13 @@ pub(crate) unsafe fn put_new<T>(
 /// The pointer is NULL, or comes from `put_new` of the same type and was not freed yet.
 pub(crate) unsafe fn free<T>(pointer: *mut T) {
     if !pointer.is_null() {
-        // SAFETY: it is not NULL, so that the caller promises that it comes from the
-        // `Box::into_raw` of `put_new` and that nobody has freed it.
+        // SAFETY: it is not NULL, so the caller promises that it comes from the `Box::into_raw` of
+        // `put_new` and that nobody has freed it.
         drop(unsafe { Box::from_raw(pointer) });
     }
 }
 
-/// A structure of numbers and pointers. It begins with its own size in bytes, and later versions
+/// A structure of numbers and pointers. Its first field is its own size in bytes, and later versions
 /// add fields at its end.
 ///
 /// # Safety
@@ -191,7 +191,7 @@ pub(crate) unsafe fn free<T>(pointer: *mut T) {
 /// earlier version has padding at its end.
 pub(crate) unsafe trait Sized: Copy + Default {}
 
-/// Copies a structure of the caller's. Fields that the caller's version lacks have their defaults.
+/// Copies a structure from the caller. Fields that the caller's version lacks get their defaults.
 ///
 /// # Safety
 /// The pointer is NULL, or points to a structure of as many bytes as its first field says.
@@ -216,7 +216,7 @@ pub(crate) unsafe fn structure<T: Sized>(
     Ok(value)
 }
 
-/// Writes to the fields of a structure of the caller's that its version has; its size stays.
+/// Writes the fields that the caller's version of a structure has; its size stays.
 ///
 /// # Safety
 /// The pointer is NULL, or points to a writable structure of as many bytes as its first field says.

@@ -1,12 +1,13 @@
-//! quarrier for C and C++: `libquarrier` with `quarrier.h` (C11), over which `quarrier.hpp` (C++17) lies.
+//! quarrier for C and C++: `libquarrier` with `quarrier.h` (C11), and `quarrier.hpp` (C++17) on top of
+//! it.
 //!
 //! ```text
 //!  quarrier.hpp ─→ quarrier.h ─→ functions quarrier_… ─→ guard: no panic leaves, an error is handed out
 //!  classes, exceptions            input: pointers checked      └─→ facade, sparse files
 //! ```
 //!
-//! The comments of public items are those of the header, which `cbindgen` makes of them; so they speak to
-//! people who write C. The contract of all pointers stands there once, at its head.
+//! The doc comments of public items become the header, which `cbindgen` generates, so they address C
+//! programmers. The contract of all pointers is stated once, at the head of the header.
 #![allow(
     clippy::missing_safety_doc,
     reason = "the head of the header says what holds for pointers"

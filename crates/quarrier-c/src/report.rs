@@ -9,7 +9,7 @@ use crate::input::{free, put};
 use crate::span::Span;
 use crate::text::c_text;
 
-/// The account of a search, a carving or a filter.
+/// The account of a search, a carving run or a filter.
 #[derive(Default)]
 pub struct Report {
     bytes: u64,
@@ -32,17 +32,17 @@ impl Report {
         self.unreadable.extend(spans.map(|span| (name.clone(), span)));
     }
 
-    /// Counts rows that were handed out.
+    /// Counts rows that were passed on.
     pub(crate) fn add_rows(&mut self, rows: u64) {
         self.rows += rows;
     }
 
-    /// Counts messages that were left out.
+    /// Counts rejected messages.
     pub(crate) fn add_rejected(&mut self, rejected: u64) {
         self.rejected += rejected;
     }
 
-    /// Hands the report to the caller if it is wanted.
+    /// Stores the report if the caller wants it.
     ///
     /// # Safety
     /// The pointer is NULL or writable.
@@ -54,7 +54,7 @@ impl Report {
     }
 }
 
-/// Bytes of the sources that were worked on.
+/// Returns the bytes of the sources that were processed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn quarrier_report_bytes(report: *const Report) -> u64 {
     // SAFETY: the header requires that `report` is NULL or alive, and all threads share it as a
@@ -62,7 +62,7 @@ pub unsafe extern "C" fn quarrier_report_bytes(report: *const Report) -> u64 {
     unsafe { report.as_ref() }.map_or(0, |report| report.bytes)
 }
 
-/// Findings, files or messages: what the callback was called with, or was counted.
+/// Returns the number of findings, files or messages that were passed to the callback or counted.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn quarrier_report_rows(report: *const Report) -> u64 {
     // SAFETY: the header requires that `report` is NULL or alive, and all threads share it as a
@@ -70,7 +70,7 @@ pub unsafe extern "C" fn quarrier_report_rows(report: *const Report) -> u64 {
     unsafe { report.as_ref() }.map_or(0, |report| report.rows)
 }
 
-/// Messages that were left out because they do not parse.
+/// Returns the number of rejected messages: those that do not parse.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn quarrier_report_rejected(report: *const Report) -> u64 {
     // SAFETY: the header requires that `report` is NULL or alive, and all threads share it as a
@@ -78,7 +78,7 @@ pub unsafe extern "C" fn quarrier_report_rejected(report: *const Report) -> u64 
     unsafe { report.as_ref() }.map_or(0, |report| report.rejected)
 }
 
-/// The time it took.
+/// Returns the duration of the run in seconds.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn quarrier_report_seconds(report: *const Report) -> f64 {
     // SAFETY: the header requires that `report` is NULL or alive, and all threads share it as a
@@ -86,8 +86,8 @@ pub unsafe extern "C" fn quarrier_report_seconds(report: *const Report) -> f64 {
     unsafe { report.as_ref() }.map_or(0.0, |report| report.elapsed.as_secs_f64())
 }
 
-/// The range number index, from 0, that could not be read: its source, which lives as long as the report, and
-/// the range. False where there are no more. No row is about such bytes.
+/// Stores the unreadable range number index, from 0: its source, which is valid as long as the report, and
+/// the range. Returns false if there are no more. No row includes such bytes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn quarrier_report_unreadable(
     report: *const Report,

@@ -1,4 +1,4 @@
-//! Search: every occurrence of patterns.
+//! Search: finds every occurrence of patterns.
 
 use std::ffi::{CString, c_char, c_int, c_void};
 use std::ops::ControlFlow;
@@ -22,13 +22,13 @@ use crate::source::Source;
 use crate::stop::{Stop, unless};
 use crate::text::{c_text, file_name, path};
 
-/// Patterns, and how they are searched for.
+/// Patterns, and the options of a search for them.
 pub struct Search {
     patterns: Vec<Pattern>,
     settings: Settings,
 }
 
-/// The options as they are read.
+/// The parsed options.
 struct Settings {
     is_word: bool,
     options: Options,
@@ -41,44 +41,44 @@ struct Settings {
     planning: Planning,
 }
 
-/// How patterns are searched for. `quarrier_search_options options = {.struct_bytes = sizeof options};` sets every field to
-/// its default.
+/// Options of a search. `quarrier_search_options options = {.struct_bytes = sizeof options};` sets every
+/// field to its default.
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
 pub struct SearchOptions {
     /// sizeof(quarrier_search_options).
     pub struct_bytes: usize,
-    /// Only findings at multiples of this; 0: anywhere.
+    /// Report only findings at multiples of this; 0 for any offset.
     pub aligned: u64,
-    /// The search ends with so many findings; 0: any number.
+    /// Maximum number of findings; 0 for no limit.
     pub findings_max: u64,
-    /// Only the bytes from here on …
+    /// The first offset to search.
     pub range_start: u64,
-    /// … to before here; 0: to the end.
+    /// The offset after the last byte to search; 0 for the end of the source.
     pub range_end: u64,
-    /// The longest match of a regex in bytes; 0: 64 KiB. A longer one is an error.
+    /// Maximum length of a regex match in bytes; 0 for 64 KiB. A longer match is an error.
     pub regex_length_max: usize,
-    /// Threads; 0: as many as there are CPUs.
+    /// The number of threads; 0 for one per CPU.
     pub workers: usize,
-    /// The engine for literals and hex patterns, or NULL: the best for them.
+    /// The engine for literals and hex patterns; NULL for the best one.
     pub engine: *const c_char,
     /// "cpu", "gpu", "gpu:1", "auto" or "all"; NULL: "cpu".
     pub device: *const c_char,
-    /// Code pages in which literals are searched for too, such as "windows-1251,koi8-r", or NULL.
+    /// Code pages in which to search for literals too, such as "windows-1251,koi8-r", or NULL.
     pub encodings: *const c_char,
-    /// Built-in scanners, such as "email,iban", or NULL. Their findings follow the patterns in number.
+    /// Built-in scanners, such as "email,iban", or NULL. They are numbered after the patterns.
     pub features: *const c_char,
-    /// Whether upper and lower case are the same.
+    /// Whether to ignore case.
     pub ignore_case: u8,
-    /// Whether literals are searched for as UTF-16LE, too.
+    /// Whether to search for literals as UTF-16LE, too.
     pub utf16: u8,
-    /// Whether literals are searched for as UTF-16BE, too.
+    /// Whether to search for literals as UTF-16BE, too.
     pub utf16be: u8,
-    /// Whether literals are searched for under XOR with one byte, too.
+    /// Whether to search for literals under XOR with one byte, too.
     pub xored: u8,
-    /// Whether literals are searched for within base64, too.
+    /// Whether to search for literals within base64, too.
     pub base64: u8,
-    /// Whether only whole words count.
+    /// Whether to report only whole words.
     pub word: u8,
 }
 
@@ -107,31 +107,32 @@ impl Default for SearchOptions {
     }
 }
 
-// SAFETY: the fields are numbers and pointers, so that any bytes are a value; the first is a
-// `usize`; version 0.1.0 is the first one, so that no field lies in the padding of an earlier one.
+// SAFETY: the fields are numbers and pointers, so any bytes are a value; the first is a `usize`;
+// version 0.1.0 is the first one, so no field lies in the padding of an earlier one.
 unsafe impl Sized for SearchOptions {}
 
-/// A finding. All pointers live as long as the callback that gets it.
+/// A finding. All pointers are valid until the callback returns.
 #[repr(C)]
 pub struct Finding {
     /// The name of the source.
     pub source: *const c_char,
-    /// The offset of its first byte in the source.
+    /// The offset of the match in the source.
     pub offset: u64,
-    /// Its length in bytes.
+    /// The length of the match in bytes.
     pub length: u64,
-    /// Which pattern, by the order in which they were added, from 0.
+    /// The number of the pattern, from 0, in the order in which patterns were added.
     pub pattern: usize,
-    /// The name of the pattern, or the pattern as it was written.
+    /// The name of the pattern, or the pattern as written.
     pub pattern_name: *const c_char,
     /// The bytes found, at most 4,096 of them.
     pub found: *const c_void,
-    /// How many these are.
+    /// The number of bytes in found.
     pub found_length: usize,
 }
 
-/// Takes a finding. 0 goes on, anything else ends the search. Findings come in the order of their offsets,
-/// one at a time, from any thread. It must not throw, nor leave by longjmp().
+/// Receives a finding. Return 0 to continue, any other value to end the search. Findings arrive in the
+/// order of their offsets, one at a time, on any thread. The callback must not throw, nor leave by
+/// longjmp().
 pub type FindingCallback =
     Option<unsafe extern "C" fn(finding: *const Finding, context: *mut c_void) -> c_int>;
 
@@ -195,7 +196,7 @@ impl Search {
         Ok(())
     }
 
-    /// The request of the facade.
+    /// Creates the facade's request.
     fn request(&self) -> Result<quarrier::Search, Failure> {
         let settings = &self.settings;
         Ok(quarrier::Search::new(self.patterns.clone())
@@ -210,7 +211,7 @@ impl Search {
     }
 }
 
-/// Makes a search without patterns. options may be NULL. Free it with quarrier_search_free().
+/// Creates a search without patterns. options may be NULL. Free it with quarrier_search_free().
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn quarrier_search_new(
     options: *const SearchOptions,
@@ -235,7 +236,7 @@ pub unsafe extern "C" fn quarrier_search_free(search: *mut Search) {
     value((), || unsafe { free(search) });
 }
 
-/// Adds the bytes of a text. name may be NULL: the pattern itself names it.
+/// Adds a string as a literal. name may be NULL: the pattern is then its own name.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn quarrier_search_add_text(
     search: *mut Search,
@@ -254,7 +255,7 @@ pub unsafe extern "C" fn quarrier_search_add_text(
     }
 }
 
-/// Adds any bytes. name may be NULL.
+/// Adds bytes as a literal. name may be NULL.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn quarrier_search_add_bytes(
     search: *mut Search,
@@ -333,9 +334,9 @@ pub unsafe extern "C" fn quarrier_search_add_file(
     }
 }
 
-/// Searches what a name stands for: a path, a folder, a glob, an image, a URL. callback, stop and report may
-/// be NULL; without a callback the findings are counted. QUARRIER_STATUS_STOPPED where the callback or stop
-/// ended it; report is there then, too.
+/// Searches the source that a name refers to: a path, a folder, a glob, an image, a URL. callback, stop and
+/// report may be NULL; without a callback the findings are only counted. Returns QUARRIER_STATUS_STOPPED if
+/// the callback or stop ended the search; report is set then, too.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn quarrier_search_run(
     search: *const Search,
@@ -361,7 +362,7 @@ pub unsafe extern "C" fn quarrier_search_run(
     }
 }
 
-/// Searches an open source; as quarrier_search_run().
+/// Searches an open source, like quarrier_search_run().
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn quarrier_search_run_source(
     search: *const Search,
@@ -387,7 +388,7 @@ pub unsafe extern "C" fn quarrier_search_run_source(
     }
 }
 
-/// Passes findings to the caller.
+/// Passes findings to the caller's callback.
 struct Found {
     stop: Arc<AtomicBool>,
     names: Vec<CString>,

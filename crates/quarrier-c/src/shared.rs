@@ -7,13 +7,13 @@ use crate::error::{Error, Failure, Status};
 use crate::guard::{run, value};
 use crate::input::{free, put_new};
 
-/// Zeroed memory that this process can share with others, on huge pages where the system has some. A forked
-/// child has the same memory; another process gets it by the descriptor.
+/// Zeroed memory that this process can share with others, on huge pages if the system has some. A forked
+/// child shares the same memory; another process gets it by its file descriptor.
 pub struct SharedRegion {
     region: quarrier_core::region::SharedRegion,
 }
 
-/// Makes a region. Free it with quarrier_shared_region_free().
+/// Creates a region. Free it with quarrier_shared_region_free().
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn quarrier_shared_region_new(
     length: usize,
@@ -29,8 +29,8 @@ pub unsafe extern "C" fn quarrier_shared_region_new(
     }
 }
 
-/// Makes a region of the memory behind a descriptor, which another process handed over; it is duplicated.
-/// Nobody may make its file shorter.
+/// Creates a region over the memory of a file descriptor from another process; the descriptor is
+/// duplicated. Nobody may truncate its file.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn quarrier_shared_region_from_fd(
     fd: i32,
@@ -46,7 +46,7 @@ pub unsafe extern "C" fn quarrier_shared_region_from_fd(
             if fd < 0 {
                 return Err(Failure::Argument("fd", "a descriptor is not negative"));
             }
-            // Borrowed for the duplication alone, and refused by the system where it is not open.
+            // The descriptor is borrowed only to duplicate it; the system refuses one that is not open.
             let file = BorrowedFd::borrow_raw(fd).try_clone_to_owned();
             let file = file.map_err(|error| Failure::Read(format!("descriptor {fd}"), error))?;
             let made = quarrier_core::region::SharedRegion::try_from_fd(file, length)?;
@@ -55,7 +55,7 @@ pub unsafe extern "C" fn quarrier_shared_region_from_fd(
     }
 }
 
-/// The memory. It lives as long as the region, and any thread may write to it.
+/// Returns the memory. It is valid as long as the region, and any thread may write to it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn quarrier_shared_region_data(region: *const SharedRegion) -> *mut c_void {
     // SAFETY: the header requires that `region` is NULL or alive, and all threads share it as a
@@ -64,7 +64,7 @@ pub unsafe extern "C" fn quarrier_shared_region_data(region: *const SharedRegion
     region.map_or(std::ptr::null_mut(), |region| region.region.as_ptr().as_ptr().cast())
 }
 
-/// Its length in bytes.
+/// Returns the length of the region in bytes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn quarrier_shared_region_length(region: *const SharedRegion) -> usize {
     // SAFETY: the header requires that `region` is NULL or alive, and all threads share it as a
@@ -72,7 +72,7 @@ pub unsafe extern "C" fn quarrier_shared_region_length(region: *const SharedRegi
     unsafe { region.as_ref() }.map_or(0, |region| region.region.len())
 }
 
-/// Its descriptor, which stays the region's; -1 for NULL.
+/// Returns the file descriptor, which the region keeps; -1 for NULL.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn quarrier_shared_region_fd(region: *const SharedRegion) -> i32 {
     // SAFETY: the header requires that `region` is NULL or alive, and all threads share it as a

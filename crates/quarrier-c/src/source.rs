@@ -17,39 +17,39 @@ use crate::input::{
 use crate::span::Span;
 use crate::text::{c_text, file_name, path};
 
-/// Something with bytes at offsets. Many threads may read it at a time.
+/// An object with bytes at offsets. Several threads may read it at the same time.
 pub struct Source {
     bytes: Bytes,
     name: CString,
-    /// The process that opened it: its threads are not in a child.
+    /// The process that opened it: a forked child lacks its threads.
     process: u32,
 }
 
 enum Bytes {
     Local(Box<dyn source::Source>),
-    /// The opener's thread does the requests.
+    /// The opener's thread makes the requests.
     Remote {
         opened: Opened,
         _opener: Arc<Opener>,
     },
 }
 
-/// How sources are opened. `quarrier_open_options options = {.struct_bytes = sizeof options};` sets every field to its
-/// default.
+/// Options for opening sources. `quarrier_open_options options = {.struct_bytes = sizeof options};` sets
+/// every field to its default.
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
 pub struct OpenOptions {
     /// sizeof(quarrier_open_options).
     pub struct_bytes: usize,
-    /// The folder in which fetched bytes are kept, for later runs and other processes, or NULL: none.
+    /// The folder that caches fetched bytes, for later runs and other processes, or NULL for none.
     pub cache: *const c_char,
-    /// The most bytes in that folder; 0: 10 GiB.
+    /// Maximum size of that folder in bytes; 0 for 10 GiB.
     pub cache_bytes_max: u64,
-    /// The most bytes of remote sources that are held in memory; 0: a default.
+    /// Maximum memory for bytes of remote sources, in bytes; 0 for the default.
     pub memory_bytes_max: u64,
-    /// The most requests under way at once; 0: a default.
+    /// Maximum number of concurrent requests; 0 for the default.
     pub requests_max: usize,
-    /// Whether local files are read past the page cache (O_DIRECT).
+    /// Whether reads of local files bypass the page cache (O_DIRECT).
     pub direct: u8,
 }
 
@@ -66,35 +66,35 @@ impl Default for OpenOptions {
     }
 }
 
-// SAFETY: the fields are numbers and a pointer, so that any bytes are a value; the first is a
-// `usize`; version 0.1.0 is the first one, so that no field lies in the padding of an earlier one.
+// SAFETY: the fields are numbers and a pointer, so any bytes are a value; the first is a `usize`;
+// version 0.1.0 is the first one, so no field lies in the padding of an earlier one.
 unsafe impl Sized for OpenOptions {}
 
-/// The cost of a remote source's reads so far.
-/// `quarrier_remote_counters counters = {.struct_bytes = sizeof counters};` before it is filled.
+/// The cost of a remote source's reads so far. Set `quarrier_remote_counters counters = {.struct_bytes
+/// = sizeof counters};` before a call fills it.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, Default)]
 pub struct RemoteCounters {
     /// sizeof(quarrier_remote_counters).
     pub struct_bytes: usize,
-    /// Requests that were sent.
+    /// The number of requests sent.
     pub requests: u64,
-    /// Bytes that came.
+    /// The number of bytes received.
     pub bytes_fetched: u64,
-    /// Bytes that were asked for.
+    /// The number of bytes requested.
     pub bytes_asked: u64,
-    /// Bytes that the cache folder had.
+    /// The number of bytes read from the cache folder.
     pub bytes_from_disk: u64,
-    /// Requests that were sent again.
+    /// The number of requests that were repeated.
     pub retries: u64,
 }
 
-// SAFETY: the fields are numbers, so that any bytes are a value; the first is a `usize`; the
-// structure ends without padding.
+// SAFETY: the fields are numbers, so any bytes are a value; the first is a `usize`; the structure ends
+// without padding.
 unsafe impl Sized for RemoteCounters {}
 
 impl Source {
-    /// Where a request works.
+    /// The place for a request to work on.
     pub(crate) fn place(&self) -> Result<Place<'_>, Failure> {
         match &self.bytes {
             Bytes::Local(source) => Ok(Place::Local(&**source)),
@@ -137,10 +137,10 @@ impl Source {
     }
 }
 
-/// Opens a path or a URL: a file, a device, an image of any known format, or a remote object. Nothing but the
-/// ranges that are read is fetched. Free it with quarrier_source_free(). options may be NULL.
+/// Opens a path or a URL: a file, a device, an image of any known format, or a remote object. Only the
+/// ranges that are read are fetched. Free it with quarrier_source_free(). options may be NULL.
 ///
-/// QUARRIER_STATUS_UNUSABLE for what can only be read in order, such as a pipe.
+/// Returns QUARRIER_STATUS_UNUSABLE for a name that can only be read in order, such as a pipe.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn quarrier_source_open(
     name: *const c_char,
@@ -174,7 +174,7 @@ fn open(name: std::ffi::OsString, options: Options) -> Result<Source, Failure> {
     let name = c_text(opened.name());
     let bytes = match opened {
         Opened::Local { source, .. } => Bytes::Local(source),
-        // Fails with what to try.
+        // Fails with advice.
         Opened::Stream { .. } => Bytes::Local(opened.at_offsets()?),
         remote @ (Opened::Remote(_) | Opened::FarImage { .. }) => {
             Bytes::Remote { opened: remote, _opener: opener }
@@ -183,8 +183,8 @@ fn open(name: std::ffi::OsString, options: Options) -> Result<Source, Failure> {
     Ok(Source { bytes, name, process: std::process::id() })
 }
 
-/// Makes a source of bytes in memory, which stay the caller's, and have to stay until the source is freed.
-/// Other threads may change them meanwhile.
+/// Creates a source of bytes in memory. The caller keeps the bytes, and must keep them valid until the
+/// source is freed. Other threads may change them meanwhile.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn quarrier_source_of_memory(
     name: *const c_char,
@@ -203,7 +203,7 @@ pub unsafe extern "C" fn quarrier_source_of_memory(
             let data = match length {
                 0 => ChangingBytes::new(std::ptr::NonNull::dangling().as_ptr(), 0),
                 _ => {
-                    // Whether the pointer can be used at all.
+                    // Only checks that the pointer is usable.
                     check(data.cast::<u8>(), length, "data")?;
                     ChangingBytes::new(data.cast::<u8>(), length)
                 }
@@ -223,7 +223,7 @@ pub unsafe extern "C" fn quarrier_source_free(source: *mut Source) {
     // thread uses it any more, and that the caller frees it once. The reference of `as_ref` ends
     // before `free`.
     value((), || unsafe {
-        // In a child, the thread that would have to end is not there.
+        // A forked child lacks the thread that would have to end.
         match source.as_ref() {
             Some(opened) if opened.check_process().is_err() => {}
             _ => free(source),
@@ -231,7 +231,7 @@ pub unsafe extern "C" fn quarrier_source_free(source: *mut Source) {
     });
 }
 
-/// The path or URL, without the secrets in it. It lives as long as the source.
+/// Returns the path or URL, without secrets. It is valid as long as the source.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn quarrier_source_name(source: *const Source) -> *const c_char {
     // SAFETY: the header requires that `source` is NULL or alive, and all threads share it as a
@@ -239,7 +239,7 @@ pub unsafe extern "C" fn quarrier_source_name(source: *const Source) -> *const c
     unsafe { source.as_ref() }.map_or(c"".as_ptr(), |source| source.name.as_ptr())
 }
 
-/// The length in bytes when it was opened.
+/// Returns the length in bytes at the time of opening.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn quarrier_source_length(source: *const Source) -> u64 {
     // SAFETY: the header requires that `source` is NULL or alive, and all threads share it as a
@@ -250,7 +250,7 @@ pub unsafe extern "C" fn quarrier_source_length(source: *const Source) -> u64 {
     })
 }
 
-/// Reads at offset until buffer is full or the source ends; read gets how many bytes that were.
+/// Reads at offset until buffer is full or the source ends; stores the number of bytes in read.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn quarrier_source_read(
     source: *const Source,
@@ -272,9 +272,9 @@ pub unsafe extern "C" fn quarrier_source_read(
     }
 }
 
-/// Reads many ranges, one behind the other, into buffer, which has length bytes: as many as the ranges. Of a
-/// remote source, the missing bytes of all ranges are fetched first: ranges that are close together by one request,
-/// and requests side by side. QUARRIER_STATUS_BEYOND_LENGTH where a range passes the end.
+/// Reads many ranges consecutively into buffer, whose length must be the sum of their lengths. Of a remote
+/// source, the missing bytes of all ranges are fetched first: nearby ranges in one request, and requests
+/// concurrently. Returns QUARRIER_STATUS_BEYOND_LENGTH if a range extends past the end.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn quarrier_source_read_many(
     source: *const Source,
@@ -326,7 +326,7 @@ fn read_many(source: &Source, spans: &[Span], mut buffer: &mut [u8]) -> Result<(
     Ok(())
 }
 
-/// Gives the cost of a remote source's reads so far; zeros for a local one.
+/// Stores the cost of a remote source's reads so far; zeros for a local source.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn quarrier_source_counters(
     source: *const Source,

@@ -6,7 +6,7 @@
 pub struct Span {
     /// The first byte's offset from the file's start.
     pub offset: u64,
-    /// In bytes.
+    /// The length in bytes.
     pub length: u64,
 }
 

@@ -1,4 +1,4 @@
-//! Requests from outside to end a call.
+//! Stop requests from outside of a call.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -7,13 +7,13 @@ use crate::error::{Error, Failure, Status};
 use crate::guard::{run, value};
 use crate::input::{free, put_new};
 
-/// Ends calls that it was given to, from any thread. Calls end soon after it is requested, not at once.
+/// A stop request, which may come from any thread. Calls end soon after the request, not at once.
 pub struct Stop {
     flag: Arc<AtomicBool>,
 }
 
 impl Stop {
-    /// Returns the flag behind a pointer, or a new one if the caller passed none.
+    /// Returns the flag at a pointer, or a new one if the caller passed none.
     ///
     /// # Safety
     /// The pointer is NULL or valid, and no thread has exclusive use of it.
@@ -28,14 +28,16 @@ pub(crate) fn unless(stopped: &AtomicBool) -> Result<(), Failure> {
     if stopped.load(Ordering::Relaxed) { Err(Failure::Stopped) } else { Ok(()) }
 }
 
-/// Makes one that is not requested. Free it with quarrier_stop_free() after the calls that have it.
+/// Creates a stop object without a request. Free it with quarrier_stop_free() after the calls that have
+/// it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn quarrier_stop_new(stop: *mut *mut Stop, error: *mut *mut Error) -> Status {
     // SAFETY: the header requires that `error` and `stop` are NULL or writable.
     unsafe { run(error, || put_new(stop, "stop", Stop { flag: Arc::default() })) }
 }
 
-/// Asks the calls that have it to end. A signal handler may do that. It cannot be taken back.
+/// Requests the calls that have this object to end. A signal handler may call this. The request cannot
+/// be revoked.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn quarrier_stop_request(stop: *const Stop) {
     // SAFETY: the header requires that `stop` is NULL or alive, and all threads share it as a
@@ -45,7 +47,7 @@ pub unsafe extern "C" fn quarrier_stop_request(stop: *const Stop) {
     }
 }
 
-/// Whether it was requested.
+/// Returns whether a stop was requested.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn quarrier_stop_is_requested(stop: *const Stop) -> bool {
     // SAFETY: the header requires that `stop` is NULL or alive, and all threads share it as a
@@ -53,7 +55,7 @@ pub unsafe extern "C" fn quarrier_stop_is_requested(stop: *const Stop) -> bool {
     unsafe { stop.as_ref() }.is_some_and(|stop| stop.flag.load(Ordering::Relaxed))
 }
 
-/// Frees one.
+/// Frees a stop object.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn quarrier_stop_free(stop: *mut Stop) {
     // SAFETY: the header requires that `stop` is NULL or comes from this library, and the caller

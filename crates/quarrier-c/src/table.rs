@@ -16,27 +16,27 @@ use crate::input::{Sized, free, items, object, optional_text, put_new, structure
 use crate::stop::{Stop, unless};
 use crate::text::{file_name, path};
 
-/// Messages as columns, or the rows of an answer. Nothing changes it.
+/// Messages as columns, or the rows of an answer. A table never changes.
 #[derive(Default)]
 pub struct Table {
     table: quarrier_messages::Table,
     rejected: u64,
 }
 
-/// How messages are loaded. `quarrier_table_options options = {.struct_bytes = sizeof options};` sets every field to its
-/// default.
+/// Options for loading messages. `quarrier_table_options options = {.struct_bytes = sizeof options};` sets
+/// every field to its default.
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
 pub struct TableOptions {
     /// sizeof(quarrier_table_options).
     pub struct_bytes: usize,
-    /// "ndjson", "fix", "nvfix", "csv", "xml" or "arrow"; NULL: each source tells.
+    /// "ndjson", "fix", "nvfix", "csv", "xml" or "arrow"; NULL to detect the format of each source.
     pub format: *const c_char,
     /// The path of a QuickFIX data dictionary, or NULL.
     pub dictionary: *const c_char,
-    /// Threads; 0: as many as there are CPUs.
+    /// The number of threads; 0 for one per CPU.
     pub workers: usize,
-    /// Whether the column _message has each message as it stands in the source.
+    /// Whether to add a column _message with each message verbatim.
     pub keep_bytes: u8,
 }
 
@@ -53,12 +53,12 @@ impl Default for TableOptions {
     }
 }
 
-// SAFETY: the fields are numbers and pointers, so that any bytes are a value; the first is a
-// `usize`; version 0.1.0 is the first one, so that no field lies in the padding of an earlier one.
+// SAFETY: the fields are numbers and pointers, so any bytes are a value; the first is a `usize`;
+// version 0.1.0 is the first one, so no field lies in the padding of an earlier one.
 unsafe impl Sized for TableOptions {}
 
-/// Loads the messages of what a name stands for: a path, all files of a glob, a URL; compressed or not.
-/// options and stop may be NULL. Free it with quarrier_table_free().
+/// Loads the messages of the source that a name refers to: a path, all files of a glob, a URL;
+/// compressed or not. options and stop may be NULL. Free the table with quarrier_table_free().
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn quarrier_table_load(
     name: *const c_char,
@@ -89,8 +89,8 @@ pub unsafe extern "C" fn quarrier_table_load(
     }
 }
 
-/// Copies an Arrow stream into packed columns. The stream is taken over and released, also where the call
-/// fails. It is believed: its buffers have to be what their types say.
+/// Copies an Arrow stream into packed columns. Takes over the stream and releases it, even if the call
+/// fails. The buffers of the stream are trusted to match their types.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn quarrier_table_import(
     stream: *mut FFI_ArrowArrayStream,
@@ -99,9 +99,9 @@ pub unsafe extern "C" fn quarrier_table_import(
     error: *mut *mut Error,
 ) -> Status {
     // SAFETY: the header requires that `error` and `table` are NULL or writable, and that `stop` is
-    // NULL or alive and only shared. `stream` is not NULL, as was checked, and the header requires
-    // a stream of the Arrow C stream interface. `from_raw` takes it over and leaves one that is
-    // released, so that nothing releases it twice.
+    // NULL or alive and only shared. `stream` is not NULL, as was checked, and the header requires a
+    // stream of the Arrow C stream interface. `from_raw` takes it over and leaves one that is released,
+    // so nothing releases it twice.
     unsafe {
         run(error, || {
             if stream.is_null() {
@@ -119,7 +119,7 @@ pub unsafe extern "C" fn quarrier_table_import(
     }
 }
 
-/// Gives the rows as an Arrow stream, which the caller releases; the table may be freed before.
+/// Exports the rows as an Arrow stream, which the caller must release; the table may be freed before.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn quarrier_table_export(
     table: *const Table,
@@ -142,8 +142,8 @@ pub unsafe extern "C" fn quarrier_table_export(
     }
 }
 
-/// Answers a statement about the table, which is called m in it: SELECT … FROM m [WHERE …] [ORDER BY …]
-/// [LIMIT … [OFFSET …]], or SELECT COUNT(*) FROM m [WHERE …]. answer is to be freed, too.
+/// Answers a statement about the table, whose name in it is m: SELECT … FROM m [WHERE …] [ORDER BY …]
+/// [LIMIT … [OFFSET …]], or SELECT COUNT(*) FROM m [WHERE …]. The caller must free answer, too.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn quarrier_table_query(
     table: *const Table,
@@ -164,8 +164,8 @@ pub unsafe extern "C" fn quarrier_table_query(
     }
 }
 
-/// Answers many statements in one pass over the table. answers has room for as many tables as there are
-/// statements; each is to be freed.
+/// Answers many statements in one pass over the table. answers has room for one table for each
+/// statement; the caller must free each of them.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn quarrier_table_query_many(
     table: *const Table,
@@ -206,7 +206,7 @@ fn answers(
     Ok(answers.into_iter().map(|table| Table { table, rejected: 0 }).collect())
 }
 
-/// How many rows there are.
+/// Returns the number of rows.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn quarrier_table_rows(table: *const Table) -> u64 {
     // SAFETY: the header requires that `table` is NULL or alive, and all threads share it as a
@@ -214,7 +214,7 @@ pub unsafe extern "C" fn quarrier_table_rows(table: *const Table) -> u64 {
     value(0, || unsafe { table.as_ref() }.map_or(0, |table| table.table.rows()))
 }
 
-/// How many columns there are.
+/// Returns the number of columns.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn quarrier_table_columns(table: *const Table) -> usize {
     // SAFETY: the header requires that `table` is NULL or alive, and all threads share it as a
@@ -222,7 +222,7 @@ pub unsafe extern "C" fn quarrier_table_columns(table: *const Table) -> usize {
     value(0, || unsafe { table.as_ref() }.map_or(0, |table| table.table.columns().len()))
 }
 
-/// Bytes of memory that the columns take.
+/// Returns the memory of the columns in bytes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn quarrier_table_memory_bytes(table: *const Table) -> usize {
     // SAFETY: the header requires that `table` is NULL or alive, and all threads share it as a
@@ -230,7 +230,7 @@ pub unsafe extern "C" fn quarrier_table_memory_bytes(table: *const Table) -> usi
     value(0, || unsafe { table.as_ref() }.map_or(0, |table| table.table.nbytes()))
 }
 
-/// How many messages were left out when it was loaded, because they do not parse.
+/// Returns the number of messages that were rejected during loading, because they do not parse.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn quarrier_table_rejected(table: *const Table) -> u64 {
     // SAFETY: the header requires that `table` is NULL or alive, and all threads share it as a

@@ -1,4 +1,4 @@
-//! Conversion of text to and from C.
+//! Conversion of strings to and from C.
 
 use std::ffi::{CString, OsString, c_char};
 use std::os::unix::ffi::OsStringExt;
@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use crate::error::Failure;
 
-/// Converts text to a C string. It drops zero bytes, which would end it early.
+/// Converts a string to a C string. Drops zero bytes, which would end it early.
 pub(crate) fn c_text(text: &str) -> CString {
     let bytes: Vec<u8> = text.bytes().filter(|&byte| byte != 0).collect();
     CString::new(bytes).unwrap_or_default()
@@ -29,10 +29,10 @@ pub(crate) unsafe fn file_name(
     Ok(OsString::from_vec(text.to_bytes().to_vec()))
 }
 
-/// Copies a path that the caller may leave out.
+/// Copies an optional path.
 ///
 /// # Safety
-/// As for [`file_name`].
+/// That of [`file_name`].
 pub(crate) unsafe fn path(
     pointer: *const c_char,
     name: &'static str,

@@ -2,7 +2,7 @@
 
 use std::ffi::c_char;
 
-/// The version of the library, as "0.1.0".
+/// Returns the version of the library, such as "0.1.0".
 #[unsafe(no_mangle)]
 pub extern "C" fn quarrier_version() -> *const c_char {
     const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), "\0");

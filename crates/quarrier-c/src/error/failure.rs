@@ -1,4 +1,4 @@
-//! Failures of the crates below, and their translation into errors for C.
+//! Errors of the crates below, and their translation into errors for C.
 
 use std::ffi::CString;
 use std::io;
@@ -7,9 +7,9 @@ use quarrier_sparse::Span as Range;
 
 use super::{Details, Error, Status};
 
-/// The reason why a call failed, not yet put into words.
+/// Why a call failed, before it becomes a message.
 pub(crate) enum Failure {
-    /// An argument, and the fault in it.
+    /// An argument, and what is wrong with it.
     Argument(&'static str, &'static str),
     Refused(String),
     Sparse(quarrier_sparse::Error),
@@ -104,10 +104,10 @@ impl Failure {
         }
     }
 
-    /// Makes the object that callers get.
+    /// Creates the error object that callers get.
     pub(crate) fn into_error(self) -> Error {
         let mut message = self.message().into_bytes();
-        // A zero byte ends text in C, and names and contents of files may have some.
+        // A zero byte ends strings in C, and names and contents of files may have some.
         message.retain(|&byte| byte != 0);
         Error {
             status: self.status(),
@@ -217,7 +217,7 @@ fn errno(error: &quarrier::Error) -> i32 {
     0
 }
 
-/// Rewords advice that names options of the command line for C.
+/// Rewords advice about command-line options for C.
 fn in_c(text: &str) -> String {
     let words = [
         ("; `quarrier query` answers it", ""),

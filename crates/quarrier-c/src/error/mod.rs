@@ -1,4 +1,4 @@
-//! Errors, as a number and as an object.
+//! Errors, as a status and as an object.
 
 mod failure;
 
@@ -12,19 +12,19 @@ use crate::span::Span;
 #[repr(i32)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Status {
-    /// It succeeded.
+    /// The call succeeded.
     Ok = 0,
-    /// A callback or a quarrier_stop ended it; everything handed out before is right.
+    /// A callback or a quarrier_stop ended the call; everything passed to callbacks before is correct.
     Stopped = 1,
-    /// An argument cannot be used: NULL, no UTF-8, a range that ends before it begins.
+    /// An argument is invalid: NULL, not UTF-8, a range that ends before it begins.
     Argument = 2,
-    /// Bytes were read that the sparse file does not hold; see quarrier_error_span().
+    /// A read touched bytes that the sparse file does not hold; see quarrier_error_span().
     NotHeld = 3,
     /// A write differs from the bytes held; see quarrier_error_span() and quarrier_error_values().
     Conflict = 4,
-    /// A range passes the end of the file.
+    /// A range extends past the end of the file.
     BeyondLength = 5,
-    /// A range passes the greatest offset, 2^64 - 1.
+    /// A range extends past the greatest offset, 2^64 - 1.
     Overflow = 6,
     /// Bytes are pinned; see quarrier_error_span().
     Pinned = 7,
@@ -32,25 +32,25 @@ pub enum Status {
     Corrupt = 8,
     /// The store has no file of this name.
     UnknownFile = 9,
-    /// The store has a file of this name already.
+    /// The store already has a file of this name.
     DuplicateFile = 10,
-    /// A name stands for no file, and for nothing that a server has.
+    /// A name refers to nothing, locally or on a server.
     NotFound = 11,
-    /// The system refused; see quarrier_error_errno().
+    /// The operating system returned an error; see quarrier_error_errno().
     System = 12,
-    /// A name or source stands for something that cannot be used in this way.
+    /// A name or source cannot be used in this way.
     Unusable = 13,
     /// A remote source failed.
     Remote = 14,
-    /// A pattern, a set of patterns or an engine cannot search.
+    /// A pattern, a set of patterns or an engine is invalid.
     Pattern = 15,
-    /// A condition or statement is wrong, names a column that is not there, or has no value for a row.
+    /// A condition or statement is invalid, names a missing column, or has no value for a row.
     Query = 16,
-    /// A source is damaged, or has not the content that it was opened for.
+    /// A source is damaged, or does not have the expected content.
     Data = 17,
-    /// There is not as much memory as the call needs.
+    /// The call needs more memory than there is.
     Memory = 18,
-    /// The object is used in a child that was forked after it was made.
+    /// The object is used in a child that was forked after the object was created.
     Forked = 19,
     /// An internal error: a defect of the library. Please report it.
     Internal = 20,
@@ -63,17 +63,17 @@ pub struct Error {
     details: Details,
 }
 
-/// The numbers of an error, where it has any.
+/// The numbers of an error, if it has any.
 #[derive(Debug, Clone, Copy, Default)]
 struct Details {
-    /// Missing, pinned, beyond the end, or that differs.
+    /// The range that is missing, pinned, beyond the end, or different.
     span: Option<Span>,
     /// The values of a byte in conflict: the one held and the one given.
     values: Option<(u8, u8)>,
     errno: i32,
 }
 
-/// Gives the kind of the error.
+/// Returns the status of an error.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn quarrier_error_status(error: *const Error) -> Status {
     // SAFETY: the header requires that `error` is NULL or an error that is not freed yet; nothing
@@ -81,7 +81,8 @@ pub unsafe extern "C" fn quarrier_error_status(error: *const Error) -> Status {
     unsafe { error.as_ref() }.map_or(Status::Ok, |error| error.status)
 }
 
-/// Gives the message: the failure, its place and a remedy, in one line. It lives as long as the error.
+/// Returns the message: the problem, its place and what to try, in one line. It is valid as long as the
+/// error.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn quarrier_error_message(error: *const Error) -> *const c_char {
     // SAFETY: the header requires that `error` is NULL or an error that is not freed yet; nothing
@@ -90,8 +91,8 @@ pub unsafe extern "C" fn quarrier_error_message(error: *const Error) -> *const c
     message.unwrap_or_default().as_ptr()
 }
 
-/// The range that the error is about: missing, pinned, or beyond the end; of a conflict the byte that
-/// differs. False where it is about none.
+/// Stores the range that the error is about: missing, pinned, or beyond the end; for a conflict, the
+/// byte that differs. Returns false if the error has no range.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn quarrier_error_span(error: *const Error, span: *mut Span) -> bool {
     // SAFETY: the header requires that `error` is NULL or an error that is not freed yet, which
@@ -99,13 +100,14 @@ pub unsafe extern "C" fn quarrier_error_span(error: *const Error, span: *mut Spa
     let error = unsafe { error.as_ref() };
     let Some(about) = error.and_then(|error| error.details.span) else { return false };
     if !span.is_null() {
-        // SAFETY: the header requires that `span` is writable where it is not NULL.
+        // SAFETY: the header requires that `span` is writable if it is not NULL.
         unsafe { span.write(about) };
     }
     true
 }
 
-/// Gives the value of the byte as held and as given, if the error is a conflict; false for other errors.
+/// Stores the value of the byte as held and as given, if the error is a conflict. Returns false for
+/// other errors.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn quarrier_error_values(
     error: *const Error,
@@ -118,15 +120,15 @@ pub unsafe extern "C" fn quarrier_error_values(
     let Some(values) = error.and_then(|error| error.details.values) else { return false };
     for (place, value) in [(held, values.0), (given, values.1)] {
         if !place.is_null() {
-            // SAFETY: the header requires that the places are writable where they are not NULL;
-            // they may be the same.
+            // SAFETY: the header requires that the places are writable if they are not NULL; they may
+            // be the same.
             unsafe { place.write(value) };
         }
     }
     true
 }
 
-/// The error number (errno) where the system refused, else 0.
+/// Returns the error number (errno) of the operating system, or 0 for other errors.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn quarrier_error_errno(error: *const Error) -> i32 {
     // SAFETY: the header requires that `error` is NULL or an error that is not freed yet; nothing

@@ -1,4 +1,4 @@
-//! How much more to fetch than was asked for.
+//! Readahead: how much more to fetch than was requested.
 
 use std::ffi::c_char;
 use std::time::Duration;
@@ -10,14 +10,13 @@ use crate::guard::{run, value};
 use crate::input::{free, object, object_mut, put, put_new, text};
 use crate::span::Span;
 
-/// Plans the requests of one reader, from its reads so far: more than is asked for, where that saves a
-/// request.
+/// Plans the requests of one reader from its earlier reads: fetches ahead if that saves a request.
 pub struct ReadAhead {
     ahead: quarrier_sparse::ReadAhead,
     planned: Vec<Span>,
 }
 
-/// Makes a planner for whom requests cost as model says; NULL: one that learns that from
+/// Creates a planner for the request costs in model; NULL for one that learns the costs from
 /// quarrier_read_ahead_observe(). Free it with quarrier_read_ahead_free().
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn quarrier_read_ahead_new(
@@ -46,8 +45,8 @@ pub unsafe extern "C" fn quarrier_read_ahead_free(ahead: *mut ReadAhead) {
     value((), || unsafe { free(ahead) });
 }
 
-/// Gives the requests to make before the range of file can be read: none where all of it is held. requests
-/// gets the first of count, which live until the next call.
+/// Stores the requests to make before the range of file can be read: none if all of it is held. requests
+/// gets the first of count requests, which are valid until the next call.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn quarrier_read_ahead_plan(
     ahead: *mut ReadAhead,
@@ -74,7 +73,7 @@ pub unsafe extern "C" fn quarrier_read_ahead_plan(
     }
 }
 
-/// Takes note of a request: its bytes, the seconds until the first came, and until the last.
+/// Records a request: its bytes, the seconds until the first byte arrived, and until the last.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn quarrier_read_ahead_observe(
     ahead: *mut ReadAhead,
@@ -98,7 +97,7 @@ pub unsafe extern "C" fn quarrier_read_ahead_observe(
     }
 }
 
-/// Bytes that come within the time of a request, as far as is known.
+/// Returns the number of bytes that arrive within the latency of a request, by current estimates.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn quarrier_read_ahead_reach_bytes(ahead: *const ReadAhead) -> u64 {
     // SAFETY: the header requires that `ahead` is NULL or alive, and all threads share it as a
@@ -106,8 +105,9 @@ pub unsafe extern "C" fn quarrier_read_ahead_reach_bytes(ahead: *const ReadAhead
     value(0, || unsafe { object(ahead, "ahead").map_or(0, |ahead| ahead.ahead.reach_bytes()) })
 }
 
-/// The first request of a file of this name whose length is not known yet: true and its head; or false,
-/// where the name says that its directory is at its end: then ask for the last 64 KiB.
+/// Plans the first request of a file with this name and unknown length: returns true and stores its
+/// head; or returns false if the name says that the file's directory is at its end: then request the
+/// last 64 KiB.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn quarrier_read_ahead_first(name: *const c_char, head: *mut Span) -> bool {
     // SAFETY: the header requires that `head` is NULL or writable; `name` is NULL or ends with a

@@ -12,7 +12,7 @@ use crate::guard::run;
 use crate::input::{bytes, items, items_mut, object, put};
 use crate::span::Span;
 
-/// As quarrier_sparse_file_need(), of many ranges, which may overlap and come in any order.
+/// Like quarrier_sparse_file_need(), for many ranges, which may overlap and be in any order.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn quarrier_sparse_file_need_many(
     file: *const SparseFile,
@@ -44,7 +44,7 @@ pub unsafe extern "C" fn quarrier_sparse_file_need_many(
     }
 }
 
-/// Reads many ranges, one behind the other, into buffer, which has length bytes: as many as the ranges.
+/// Reads many ranges consecutively into buffer, whose length must be the sum of their lengths.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn quarrier_sparse_file_read_many(
     file: *const SparseFile,
@@ -69,8 +69,8 @@ pub unsafe extern "C" fn quarrier_sparse_file_read_many(
     }
 }
 
-/// Takes many ranges in, whose bytes lie one behind the other in data, which has length bytes: as many as
-/// the ranges. Where the call fails, nothing is written.
+/// Writes many ranges, whose bytes are consecutive in data; length must be the sum of their lengths.
+/// Writes nothing if the call fails.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn quarrier_sparse_file_write_many(
     file: *mut SparseFile,
@@ -98,7 +98,7 @@ pub unsafe extern "C" fn quarrier_sparse_file_write_many(
     }
 }
 
-/// Whether the ranges have as many bytes as the caller says.
+/// Checks that the ranges add up to `length` bytes.
 fn check_length(spans: &[Span], length: usize, name: &'static str) -> Result<(), Failure> {
     let sum = spans.iter().try_fold(0u64, |sum, span| sum.checked_add(span.length));
     match sum {

@@ -7,12 +7,12 @@ use crate::error::{Error, Status};
 use crate::guard::{run, value};
 use crate::input::{bytes, free, object, put_new};
 
-/// Bytes that the library made.
+/// Bytes that the library allocated.
 pub struct Bytes {
     pub(super) bytes: Vec<u8>,
 }
 
-/// The first of the bytes.
+/// Returns a pointer to the first byte.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn quarrier_bytes_data(bytes: *const Bytes) -> *const c_void {
     // SAFETY: the header requires that `bytes` is NULL or alive, and all threads share it as a
@@ -21,7 +21,7 @@ pub unsafe extern "C" fn quarrier_bytes_data(bytes: *const Bytes) -> *const c_vo
     bytes.map_or(std::ptr::null(), |bytes| bytes.bytes.as_ptr().cast())
 }
 
-/// How many there are.
+/// Returns the number of bytes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn quarrier_bytes_length(bytes: *const Bytes) -> usize {
     // SAFETY: the header requires that `bytes` is NULL or alive, and all threads share it as a
@@ -37,7 +37,7 @@ pub unsafe extern "C" fn quarrier_bytes_free(bytes: *mut Bytes) {
     value((), || unsafe { free(bytes) });
 }
 
-/// Gives all of a file but its pins as bytes, with a checksum.
+/// Serialises a file without its pins, with a checksum.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn quarrier_sparse_file_to_bytes(
     file: *const SparseFile,
@@ -54,8 +54,8 @@ pub unsafe extern "C" fn quarrier_sparse_file_to_bytes(
     }
 }
 
-/// Makes the file that quarrier_sparse_file_to_bytes() was asked of. QUARRIER_STATUS_CORRUPT where the bytes
-/// are anything else.
+/// Restores a file from the bytes of quarrier_sparse_file_to_bytes(). Returns QUARRIER_STATUS_CORRUPT for
+/// any other bytes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn quarrier_sparse_file_from_bytes(
     data: *const c_void,

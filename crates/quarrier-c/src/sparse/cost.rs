@@ -14,31 +14,32 @@ use crate::span::Span;
 
 /// The cost of requests, and the limits on them. quarrier_cost_model_default() fills it.
 ///
-/// A hole between two missing ranges is fetched along with them where its bytes cost no more than a request
-/// of its own.
+/// A hole between two missing ranges is fetched along with them if its bytes cost no more than a separate
+/// request.
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
 pub struct CostModel {
     /// sizeof(quarrier_cost_model).
     pub struct_bytes: usize,
-    /// From a request to its first byte.
+    /// The time from a request to its first byte, in seconds.
     pub latency_seconds: f64,
-    /// How fast bytes come after that. 0 or less: bytes take no time.
+    /// The rate after the first byte. 0 or less: bytes take no time.
     pub bytes_per_second: f64,
-    /// Price of a request, in any currency.
+    /// The price of a request, in any currency.
     pub price_per_request: f64,
-    /// Price of a byte, in the same currency.
+    /// The price of a byte, in the same currency.
     pub price_per_byte: f64,
-    /// How many seconds one unit of the currency is worth.
+    /// The value of one unit of the currency, in seconds.
     pub seconds_per_price: f64,
-    /// The most bytes of a request; 0: any number.
+    /// Maximum number of bytes in a request; 0 for no limit.
     pub request_bytes_max: u64,
-    /// Requests begin and end at multiples of this, but for the file's end; 0 and 1: anywhere.
+    /// Requests begin and end at multiples of this, except at the end of the file; 0 and 1 for any
+    /// offset.
     pub alignment: u64,
 }
 
-// SAFETY: the fields are numbers, so that any bytes are a value; the first is a `usize`; the
-// structure ends without padding.
+// SAFETY: the fields are numbers, so any bytes are a value; the first is a `usize`; the structure ends
+// without padding.
 unsafe impl Sized for CostModel {}
 
 impl Default for CostModel {
@@ -63,7 +64,7 @@ impl From<&quarrier_sparse::CostModel> for CostModel {
 }
 
 impl CostModel {
-    /// Converts the caller's model; NULL is the default.
+    /// Converts the caller's model; NULL for the default.
     ///
     /// # Safety
     /// The pointer is NULL, or points to a model of as many bytes as its `struct_bytes` says.
@@ -85,8 +86,8 @@ impl CostModel {
     }
 }
 
-/// Sets all but struct_bytes, which has to be set before: a server some 20 ms away, 50 MB/s, free of charge,
-/// requests of 16 MiB at most.
+/// Sets all fields except struct_bytes, which must be set before: a server about 20 ms away, 50 MB/s, free
+/// of charge, requests of at most 16 MiB.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn quarrier_cost_model_default(
     model: *mut CostModel,
@@ -97,8 +98,8 @@ pub unsafe extern "C" fn quarrier_cost_model_default(
     unsafe { run(error, || fill(model, &CostModel::default(), "model")) }
 }
 
-/// Gives the cheapest requests for the missing bytes of many ranges, which may overlap and come in any order.
-/// model may be NULL: the default. The rest is as for quarrier_sparse_file_need().
+/// Stores the cheapest requests for the missing bytes of many ranges, which may overlap and be in any order.
+/// model may be NULL for the default. Otherwise like quarrier_sparse_file_need().
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn quarrier_sparse_file_need_by_cost(
     file: *const SparseFile,

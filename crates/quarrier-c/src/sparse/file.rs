@@ -1,4 +1,4 @@
-//! One sparse file.
+//! A sparse file.
 
 use std::ffi::{c_char, c_void};
 
@@ -13,16 +13,16 @@ use crate::input::{
 };
 use crate::span::Span;
 
-/// How a sparse file begins. `quarrier_sparse_options options = {.struct_bytes = sizeof options};` sets every field to its
-/// default.
+/// Options of a new sparse file. `quarrier_sparse_options options = {.struct_bytes = sizeof options};` sets
+/// every field to its default.
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
 pub struct SparseOptions {
     /// sizeof(quarrier_sparse_options).
     pub struct_bytes: usize,
-    /// When the file was last modified, in seconds since 1970; counts where has_modified is not 0.
+    /// The modification time of the file, in seconds since 1970; ignored if has_modified is 0.
     pub modified: f64,
-    /// The length of the file in bytes; counts where has_length is not 0. Nothing beyond it is needed or
+    /// The length of the file in bytes; ignored if has_length is 0. Nothing beyond it is needed or
     /// accepted.
     pub length: u64,
     /// The entity tag of this version of the file, or NULL.
@@ -33,7 +33,7 @@ pub struct SparseOptions {
     pub has_length: u8,
     /// Whether a write that differs from the bytes held replaces them. By default it fails.
     pub replaces: u8,
-    /// Whether memory is overwritten before it is given back.
+    /// Whether to overwrite memory before freeing it.
     pub wipes: u8,
 }
 
@@ -52,40 +52,40 @@ impl Default for SparseOptions {
     }
 }
 
-// SAFETY: the fields are numbers and a pointer, so that any bytes are a value; the first is a
-// `usize`; version 0.1.0 is the first one, so that no field lies in the padding of an earlier one.
+// SAFETY: the fields are numbers and a pointer, so any bytes are a value; the first is a `usize`;
+// version 0.1.0 is the first one, so no field lies in the padding of an earlier one.
 unsafe impl Sized for SparseOptions {}
 
-/// The calls that a file has had since it was made.
-/// `quarrier_sparse_counters counters = {.struct_bytes = sizeof counters};` before it is filled.
+/// Counts of the calls on a file since its creation. Set `quarrier_sparse_counters counters =
+/// {.struct_bytes = sizeof counters};` before a call fills it.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SparseCounters {
     /// sizeof(quarrier_sparse_counters).
     pub struct_bytes: usize,
-    /// Reads that found all their bytes.
+    /// The number of reads that found all their bytes.
     pub hits: u64,
-    /// Reads that did not.
+    /// The number of reads that missed bytes.
     pub misses: u64,
-    /// Bytes read.
+    /// The number of bytes read.
     pub read_bytes: u64,
-    /// Writes that were accepted.
+    /// The number of accepted writes.
     pub writes: u64,
-    /// Bytes written.
+    /// The number of bytes written.
     pub written_bytes: u64,
-    /// Bytes written that were held already: fetched in vain.
+    /// The number of bytes written that were already held, and so fetched in vain.
     pub wasted_bytes: u64,
-    /// Bytes erased.
+    /// The number of bytes erased.
     pub erased_bytes: u64,
-    /// Bytes evicted to keep within a budget.
+    /// The number of bytes evicted to stay within a budget.
     pub evicted_bytes: u64,
 }
 
-// SAFETY: the fields are numbers, so that any bytes are a value; the first is a `usize`; the
-// structure ends without padding.
+// SAFETY: the fields are numbers, so any bytes are a value; the first is a `usize`; the structure ends
+// without padding.
 unsafe impl Sized for SparseCounters {}
 
-/// Makes a file of which nothing is held. options may be NULL. Free it with quarrier_sparse_file_free().
+/// Creates a file that holds no bytes. options may be NULL. Free it with quarrier_sparse_file_free().
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn quarrier_sparse_file_new(
     id: *const c_char,
@@ -120,7 +120,7 @@ pub unsafe extern "C" fn quarrier_sparse_file_new(
     }
 }
 
-/// Frees a file, or gives back one of a store, which keeps its bytes.
+/// Frees a file, or a handle to a file in a store, which keeps its bytes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn quarrier_sparse_file_free(file: *mut SparseFile) {
     // SAFETY: the header requires that `file` is NULL or comes from this library, and the caller
@@ -128,8 +128,8 @@ pub unsafe extern "C" fn quarrier_sparse_file_free(file: *mut SparseFile) {
     value((), || unsafe { free(file) });
 }
 
-/// Writes the name of the file, as text that ends with a zero byte, to buffer, as far as that goes, and
-/// returns the length that the name has without the zero byte.
+/// Copies the name of the file to buffer as a string that ends with a zero byte, truncated to capacity,
+/// and returns the full length of the name without the zero byte.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn quarrier_sparse_file_id(
     file: *const SparseFile,
@@ -154,7 +154,7 @@ pub unsafe extern "C" fn quarrier_sparse_file_id(
     })
 }
 
-/// When the file was last modified, in seconds since 1970. False where that is not known.
+/// Stores the modification time of the file, in seconds since 1970. Returns false if it is unknown.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn quarrier_sparse_file_modified(
     file: *const SparseFile,
@@ -168,7 +168,7 @@ pub unsafe extern "C" fn quarrier_sparse_file_modified(
     })
 }
 
-/// The length of the file in bytes. False where that is not known.
+/// Stores the length of the file in bytes. Returns false if it is unknown.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn quarrier_sparse_file_length(
     file: *const SparseFile,
@@ -182,7 +182,8 @@ pub unsafe extern "C" fn quarrier_sparse_file_length(
     })
 }
 
-/// Sets the length of the file in bytes. QUARRIER_STATUS_BEYOND_LENGTH if the file holds a byte beyond it.
+/// Sets the length of the file in bytes. Returns QUARRIER_STATUS_BEYOND_LENGTH if the file holds a byte
+/// beyond it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn quarrier_sparse_file_set_length(
     file: *mut SparseFile,
@@ -194,7 +195,7 @@ pub unsafe extern "C" fn quarrier_sparse_file_set_length(
     unsafe { run(error, || Ok(object(file, "file")?.change(|file| file.set_length(length))?)) }
 }
 
-/// Whether all bytes of the range are held.
+/// Returns whether all bytes of the range are held.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn quarrier_sparse_file_has(
     file: *const SparseFile,
@@ -208,8 +209,8 @@ pub unsafe extern "C" fn quarrier_sparse_file_has(
     })
 }
 
-/// Takes length bytes of data in, which join the blocks that they touch. new_bytes, where it is not NULL,
-/// gets how many of them were not held before. Where the call fails, nothing is written.
+/// Writes length bytes of data; they join the blocks that they touch. Stores in new_bytes, unless it is
+/// NULL, how many of them were not held before. Writes nothing if the call fails.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn quarrier_sparse_file_write(
     file: *mut SparseFile,
@@ -232,8 +233,8 @@ pub unsafe extern "C" fn quarrier_sparse_file_write(
     }
 }
 
-/// Reads length bytes into buffer. QUARRIER_STATUS_NOT_HELD where one is missing; buffer may have been
-/// written to then.
+/// Reads length bytes into buffer. Returns QUARRIER_STATUS_NOT_HELD if one is missing; buffer may be
+/// partly written then.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn quarrier_sparse_file_read(
     file: *const SparseFile,
@@ -254,9 +255,9 @@ pub unsafe extern "C" fn quarrier_sparse_file_read(
     }
 }
 
-/// Gives the ranges that are missing, in order, at least greedy bytes long where greedy is not 0. The first
-/// ones are written to spans, which has room for capacity of them; count gets how many there are in all. If
-/// that is more, make room for as many and call again.
+/// Stores the missing ranges, in order; if greedy is not 0, ranges are at least greedy bytes long. spans
+/// has room for capacity ranges and gets the first ones; count gets the total. If count is greater,
+/// allocate room for as many and call again.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn quarrier_sparse_file_need(
     file: *const SparseFile,
@@ -288,8 +289,8 @@ pub unsafe extern "C" fn quarrier_sparse_file_need(
     }
 }
 
-/// Erases the bytes held of the range; erased, where it is not NULL, gets how many those were.
-/// QUARRIER_STATUS_PINNED where one is pinned; then nothing is erased.
+/// Erases the bytes held in the range; stores their number in erased, unless it is NULL. Returns
+/// QUARRIER_STATUS_PINNED, and erases nothing, if one of them is pinned.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn quarrier_sparse_file_erase(
     file: *mut SparseFile,
@@ -308,7 +309,7 @@ pub unsafe extern "C" fn quarrier_sparse_file_erase(
     }
 }
 
-/// Erases everything that is not pinned, and returns how many bytes that were.
+/// Erases everything that is not pinned, and returns the number of bytes erased.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn quarrier_sparse_file_clear(file: *mut SparseFile) -> u64 {
     // SAFETY: the header requires that `file` is NULL or alive, and only this thread uses it unless
@@ -318,8 +319,8 @@ pub unsafe extern "C" fn quarrier_sparse_file_clear(file: *mut SparseFile) -> u6
     })
 }
 
-/// Evicts bytes, those first that were not used for longest, until at most bytes_max are held, and returns
-/// how many those were. Pinned bytes stay.
+/// Evicts bytes, the least recently used first, until at most bytes_max are held, and returns the number
+/// of bytes evicted. Pinned bytes stay.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn quarrier_sparse_file_evict(file: *mut SparseFile, bytes_max: u64) -> u64 {
     // SAFETY: the header requires that `file` is NULL or alive, and only this thread uses it unless
@@ -329,7 +330,7 @@ pub unsafe extern "C" fn quarrier_sparse_file_evict(file: *mut SparseFile, bytes
     })
 }
 
-/// Keeps a range from being evicted or erased until it is unpinned as often as it was pinned. Its bytes need
+/// Protects a range from eviction and erasure until it is unpinned as often as it was pinned. Its bytes need
 /// not be held.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn quarrier_sparse_file_pin(
@@ -344,8 +345,8 @@ pub unsafe extern "C" fn quarrier_sparse_file_pin(
     unsafe { run(error, || Ok(object(file, "file")?.change(|file| file.pin(span))?)) }
 }
 
-/// Takes back one quarrier_sparse_file_pin() of exactly this range. QUARRIER_STATUS_PINNED where there is
-/// none.
+/// Undoes one quarrier_sparse_file_pin() of exactly this range. Returns QUARRIER_STATUS_PINNED if there
+/// is none.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn quarrier_sparse_file_unpin(
     file: *mut SparseFile,
@@ -359,7 +360,8 @@ pub unsafe extern "C" fn quarrier_sparse_file_unpin(
     unsafe { run(error, || Ok(object(file, "file")?.change(|file| file.unpin(span))?)) }
 }
 
-/// Gives the blocks that are held, in order, none touching another; as quarrier_sparse_file_need() does.
+/// Stores the blocks that are held, in order; no block touches another. Otherwise like
+/// quarrier_sparse_file_need().
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn quarrier_sparse_file_blocks(
     file: *const SparseFile,
@@ -381,7 +383,7 @@ pub unsafe extern "C" fn quarrier_sparse_file_blocks(
     }
 }
 
-/// Bytes held.
+/// Returns the number of bytes held.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn quarrier_sparse_file_num_bytes(file: *const SparseFile) -> u64 {
     // SAFETY: the header requires that `file` is NULL or alive, and all threads share it as a
@@ -391,7 +393,7 @@ pub unsafe extern "C" fn quarrier_sparse_file_num_bytes(file: *const SparseFile)
     })
 }
 
-/// Blocks held.
+/// Returns the number of blocks held.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn quarrier_sparse_file_num_blocks(file: *const SparseFile) -> usize {
     // SAFETY: the header requires that `file` is NULL or alive, and all threads share it as a
@@ -401,7 +403,7 @@ pub unsafe extern "C" fn quarrier_sparse_file_num_blocks(file: *const SparseFile
     })
 }
 
-/// Bytes of memory that the file takes.
+/// Returns the memory of the file in bytes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn quarrier_sparse_file_memory_bytes(file: *const SparseFile) -> usize {
     // SAFETY: the header requires that `file` is NULL or alive, and all threads share it as a
@@ -411,7 +413,7 @@ pub unsafe extern "C" fn quarrier_sparse_file_memory_bytes(file: *const SparseFi
     })
 }
 
-/// Counts the calls that the file has had so far.
+/// Stores the counts of the calls on the file so far.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn quarrier_sparse_file_counters(
     file: *const SparseFile,
@@ -440,7 +442,7 @@ pub unsafe extern "C" fn quarrier_sparse_file_counters(
     }
 }
 
-/// Converts the wanted ranges to those of the sparse crate.
+/// Converts the requested ranges to those of the sparse crate.
 ///
 /// # Safety
 /// `spans` is NULL or points to `count` ranges that nobody changes during the call.

@@ -1,13 +1,13 @@
-//! A sparse file as C sees it: one of its own, or one of a store.
+//! A sparse file as C sees it: a separate one, or one in a store.
 
 use std::cell::UnsafeCell;
 
 use quarrier_sparse::{SharedFile, SparseFile as Own};
 
-/// The parts of a file that were fetched so far, by their place in it.
+/// A partial copy of a file: the parts fetched so far, by offset.
 ///
-/// One that lies in a store may be used by many threads, in any way. One that does not follows the rule at
-/// the head of this file: many threads read, or one writes.
+/// Several threads may use a file in a store, in any way. Any other file follows the rule at the head of
+/// this header: several threads read, or one writes.
 pub struct SparseFile {
     pub(super) place: Place,
 }
@@ -17,7 +17,7 @@ pub(super) enum Place {
     Store(SharedFile),
 }
 
-/// A file that lies in no store. The callers of the C functions keep others out while one of them
+/// A file outside of any store. The callers of the C functions keep others out while one of them
 /// changes it.
 pub(super) struct Exclusive {
     file: UnsafeCell<Own>,
@@ -47,11 +47,11 @@ impl SparseFile {
     /// Runs `change` on the file.
     ///
     /// # Safety
-    /// If the file lies in no store, nobody else uses it meanwhile.
+    /// If the file is not in a store, nobody else uses it meanwhile.
     #[inline]
     pub(super) unsafe fn change<R>(&self, change: impl FnOnce(&mut Own) -> R) -> R {
         match &self.place {
-            // SAFETY: the caller promises that nobody else uses the file, so that this is the only
+            // SAFETY: the caller promises that nobody else uses the file, so this is the only
             // reference; it ends with `change`.
             Place::Own(own) => change(unsafe { &mut *own.file.get() }),
             Place::Store(shared) => shared.with_mut(change),

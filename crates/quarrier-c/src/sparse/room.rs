@@ -26,7 +26,7 @@ impl Room<'_> {
         self.count += 1;
     }
 
-    /// Stores how many ranges there are, including those that did not fit.
+    /// Stores the number of ranges, including those that did not fit.
     ///
     /// # Safety
     /// The pointer is NULL or writable.

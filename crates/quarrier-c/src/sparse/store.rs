@@ -12,11 +12,11 @@ use crate::error::{Error, Failure, Status};
 use crate::guard::{run, value};
 use crate::input::{bytes, free, object, object_mut, put_new, text};
 
-/// Sparse files by name, which hold no more bytes together than their budget. Many threads may use it in any
-/// way, and the files in it too.
+/// Sparse files by name, with a shared budget of bytes. Several threads may use a store in any way, and the
+/// files in it too.
 pub struct SparseStore {
     store: quarrier_sparse::SparseStore,
-    /// Taken to insert, so that a name that is found free stays so.
+    /// Held during an insertion, so that a name found free stays free.
     inserting: Mutex<()>,
 }
 
@@ -26,7 +26,7 @@ impl SparseStore {
     }
 }
 
-/// Makes a store whose files hold at most bytes_max bytes together; QUARRIER_UNKNOWN: any number. Free it
+/// Creates a store whose files hold at most bytes_max bytes together; QUARRIER_UNKNOWN for no limit. Free it
 /// with quarrier_sparse_store_free().
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn quarrier_sparse_store_new(
@@ -44,7 +44,7 @@ pub unsafe extern "C" fn quarrier_sparse_store_new(
     }
 }
 
-/// Frees a store. Files of it that callers have live on, outside of any budget.
+/// Frees a store. Files that callers have from it remain valid, outside of any budget.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn quarrier_sparse_store_free(store: *mut SparseStore) {
     // SAFETY: the header requires that `store` is NULL or comes from this library, and the caller
@@ -52,9 +52,9 @@ pub unsafe extern "C" fn quarrier_sparse_store_free(store: *mut SparseStore) {
     value((), || unsafe { free(store) });
 }
 
-/// Puts a file in, under its name. The caller still has to free it, and may go on to use it; the calling
-/// thread must be alone with it now. QUARRIER_STATUS_DUPLICATE_FILE where the store has one of this name,
-/// QUARRIER_STATUS_ARGUMENT where it is or was in a store; then the file stays as it is.
+/// Adds a file under its name. The caller must still free it, and may continue to use it; during this
+/// call, no other thread may use it. Returns QUARRIER_STATUS_DUPLICATE_FILE if the store has a file of
+/// this name, QUARRIER_STATUS_ARGUMENT if the file is or was in a store; the file then stays unchanged.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn quarrier_sparse_store_insert(
     store: *const SparseStore,
@@ -86,14 +86,15 @@ fn insert(store: &SparseStore, place: &mut Place) -> Result<(), Failure> {
     if store.store.get(&id).is_some() {
         return Err(Refused::Exists { id }.into());
     }
-    // The place has a file at every moment, whatever happens between.
+    // The field holds a valid file at every moment, even if a step between panics.
     let empty = SparseFile::own(quarrier_sparse::SparseFile::new("")).place;
     let Place::Own(own) = std::mem::replace(place, empty) else { return Ok(()) };
     *place = Place::Store(store.store.insert(own.into_inner())?);
     Ok(())
 }
 
-/// Gives the file of this name, to be freed by the caller. QUARRIER_STATUS_UNKNOWN_FILE where there is none.
+/// Returns the file of this name, which the caller must free. Returns QUARRIER_STATUS_UNKNOWN_FILE if there
+/// is none.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn quarrier_sparse_store_get(
     store: *const SparseStore,
@@ -114,7 +115,7 @@ pub unsafe extern "C" fn quarrier_sparse_store_get(
     }
 }
 
-/// Whether there is a file of this name.
+/// Returns whether the store has a file of this name.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn quarrier_sparse_store_has(
     store: *const SparseStore,
@@ -128,7 +129,7 @@ pub unsafe extern "C" fn quarrier_sparse_store_has(
     })
 }
 
-/// Takes the file of this name out of the store. Callers that have it may go on to use it.
+/// Removes the file of this name from the store. Callers that have it may continue to use it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn quarrier_sparse_store_remove(
     store: *const SparseStore,
@@ -149,7 +150,7 @@ pub unsafe extern "C" fn quarrier_sparse_store_remove(
     }
 }
 
-/// How many files there are.
+/// Returns the number of files.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn quarrier_sparse_store_num_files(store: *const SparseStore) -> usize {
     // SAFETY: the header requires that `store` is NULL or alive, and all threads share it as a
@@ -157,7 +158,7 @@ pub unsafe extern "C" fn quarrier_sparse_store_num_files(store: *const SparseSto
     value(0, || unsafe { object(store, "store").map_or(0, |store| store.store.len()) })
 }
 
-/// Bytes held by all files.
+/// Returns the number of bytes held by all files.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn quarrier_sparse_store_num_bytes(store: *const SparseStore) -> u64 {
     // SAFETY: the header requires that `store` is NULL or alive, and all threads share it as a
@@ -165,8 +166,8 @@ pub unsafe extern "C" fn quarrier_sparse_store_num_bytes(store: *const SparseSto
     value(0, || unsafe { object(store, "store").map_or(0, |store| store.store.num_bytes()) })
 }
 
-/// Evicts bytes of any file, those first that were not used for longest, until at most bytes_max are held,
-/// and returns how many those were.
+/// Evicts bytes of any file, the least recently used first, until at most bytes_max are held, and returns
+/// the number of bytes evicted.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn quarrier_sparse_store_evict(
     store: *const SparseStore,
@@ -177,8 +178,8 @@ pub unsafe extern "C" fn quarrier_sparse_store_evict(
     value(0, || unsafe { object(store, "store").map_or(0, |store| store.store.evict(bytes_max)) })
 }
 
-/// Calls back with the name of each file, in order, until the callback returns something else than 0. The
-/// store may change meanwhile: the names are those at the call.
+/// Calls callback with the name of each file, in order, until it returns a value other than 0. The store
+/// may change meanwhile: the names are those at the time of the call.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn quarrier_sparse_store_ids(
     store: *const SparseStore,
@@ -204,11 +205,12 @@ pub unsafe extern "C" fn quarrier_sparse_store_ids(
     }
 }
 
-/// Takes the name of a file, which lives as long as the call. 0 goes on, anything else stops.
+/// Receives the name of a file, which is valid until the callback returns. Return 0 to continue, any
+/// other value to stop.
 pub type IdCallback =
     Option<unsafe extern "C" fn(id: *const c_char, context: *mut c_void) -> std::ffi::c_int>;
 
-/// Gives all files but their pins as bytes, with checksums.
+/// Serialises all files without their pins, with checksums.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn quarrier_sparse_store_to_bytes(
     store: *const SparseStore,
@@ -225,7 +227,7 @@ pub unsafe extern "C" fn quarrier_sparse_store_to_bytes(
     }
 }
 
-/// Makes the store that quarrier_sparse_store_to_bytes() was asked of, with a budget as for
+/// Restores a store from the bytes of quarrier_sparse_store_to_bytes(), with a budget as for
 /// quarrier_sparse_store_new().
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn quarrier_sparse_store_from_bytes(

@@ -1,4 +1,5 @@
-// What the C++ interface promises beside results: exceptions, callbacks that stop or throw, threads, forks.
+// What the C++ interface guarantees besides results: exceptions, callbacks that stop or throw, threads,
+// forks.
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
@@ -64,7 +65,7 @@ static void sparse_errors() {
                 quarrier::SparseFile::from_bytes(stored.data(), stored.size() - 1);
             }).empty());
     EXPECT(file.counters().misses == 1 && file.erase(0, 100) == 12 && file.num_bytes() == 0);
-    // Arguments that cannot be used, by the C interface.
+    // Invalid arguments, through the C interface.
     quarrier_error *error = nullptr;
     EXPECT(quarrier_sparse_file_write(nullptr, 0, "x", 1, nullptr, &error) == QUARRIER_STATUS_ARGUMENT);
     EXPECT(std::strstr(quarrier_error_message(error), "file") != nullptr);

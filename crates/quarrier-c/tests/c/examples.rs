@@ -1,5 +1,5 @@
-//! The examples compile without a warning, run without a complaint of the sanitizers, and print what their
-//! last comment says.
+//! The examples compile without a warning, run without a complaint of the sanitizers, and print the output
+//! in their last comment.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ fn sources(folder: &str) -> Vec<PathBuf> {
     paths
 }
 
-/// What a program prints, as its last comment has it.
+/// The expected output of a program, from its last comment.
 fn expected(source: &Path) -> String {
     let text = std::fs::read_to_string(source).unwrap();
     let start = text.rfind("/* Prints:\n").expect("its last comment begins with 'Prints:'");
@@ -64,7 +64,7 @@ fn headers_compile_alone() {
             ),
         )
         .unwrap();
-        // One way of each compiler: nothing is linked.
+        // One mode of each compiler, without linking.
         for toolchain in [&TOOLCHAINS[0], &TOOLCHAINS[2]] {
             for standard in standards {
                 let options = [standard, "-fsyntax-only", "-Wno-unused-command-line-argument"];

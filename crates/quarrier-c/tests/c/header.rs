@@ -1,4 +1,4 @@
-//! The header: made of the sources, and of what the library exports.
+//! The header is generated from the sources, and declares what the library exports.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -6,8 +6,8 @@ use std::process::Command;
 
 use crate::lab::{archive, crate_folder, library, run};
 
-/// As cbindgen makes it of the sources. Its work is that of the header alone, so it is no build script: a
-/// header that changes has to be seen in a review.
+/// The header, as cbindgen generates it. A build script does not do this, because a review has to see a
+/// header that changes.
 fn generated() -> String {
     let folder = crate_folder();
     let config = cbindgen::Config::from_file(folder.join("cbindgen.toml")).unwrap();
@@ -61,7 +61,7 @@ fn declared() -> BTreeSet<String> {
     names
 }
 
-/// The names that a library shows to programs.
+/// The names that a library exports.
 fn exported(library: &Path, options: &[&str]) -> BTreeSet<String> {
     let output = run(Command::new("nm").args(options).arg("--defined-only").arg(library));
     let text = String::from_utf8(output.stdout).unwrap();

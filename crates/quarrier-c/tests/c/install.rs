@@ -1,4 +1,4 @@
-//! What `make install-lib` puts in place, as pkg-config and CMake find it.
+//! The files that `make install-lib` installs, as pkg-config and CMake find them.
 
 use std::path::Path;
 use std::process::Command;
@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 
 use crate::lab::{archive, crate_folder, run};
 
-/// A prefix into which the library is installed, once.
+/// A prefix with the installed library, created once.
 fn prefix() -> &'static Path {
     static PREFIX: OnceLock<tempfile::TempDir> = OnceLock::new();
     PREFIX.get_or_init(|| {

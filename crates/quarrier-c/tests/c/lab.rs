@@ -1,4 +1,4 @@
-//! Makes the library and programs over it.
+//! Builds the library, and programs that link it.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ pub(crate) fn crate_folder() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// The static library that cargo has built beside this test.
+/// The static library that cargo built for this test.
 pub(crate) fn archive() -> PathBuf {
     let test = std::env::current_exe().unwrap();
     let is_archive = |path: &PathBuf| {
@@ -24,7 +24,7 @@ pub(crate) fn archive() -> PathBuf {
     newest.expect("cargo builds the static library with the tests")
 }
 
-/// The folder with libquarrier.so and libquarrier.a, made once.
+/// The folder with libquarrier.so and libquarrier.a, created once.
 pub(crate) fn library() -> &'static Path {
     static FOLDER: OnceLock<PathBuf> = OnceLock::new();
     FOLDER.get_or_init(|| {
@@ -45,7 +45,7 @@ pub(crate) fn run(command: &mut Command) -> Output {
     output
 }
 
-/// A compiler with the options of one way of building.
+/// A compiler with the options of one build mode.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Toolchain {
     pub(crate) c: &'static str,
@@ -54,7 +54,7 @@ pub(crate) struct Toolchain {
 }
 
 const SANITIZERS: &[&str] = &["-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"];
-/// Every way in which programs are built here.
+/// Every mode in which programs are built here.
 pub(crate) const TOOLCHAINS: [Toolchain; 3] = [
     Toolchain { c: "gcc", cpp: "g++", options: &["-O2"] },
     Toolchain { c: "gcc", cpp: "g++", options: SANITIZERS },
@@ -65,12 +65,12 @@ const WARNINGS: [&str; 7] =
     ["-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Wshadow", "-Wundef", "-Werror"];
 
 impl Toolchain {
-    /// Builds a program of one source over the shared library, by its ending in C11 or C++17.
+    /// Builds a program from one source file against the shared library: C11 or C++17, by extension.
     pub(crate) fn build(&self, source: &Path, program: &Path) {
         self.build_with(source, program, &[])
     }
 
-    /// As [`Toolchain::build`], with more options.
+    /// Like [`Toolchain::build`], with more options.
     pub(crate) fn build_with(&self, source: &Path, program: &Path, more: &[&str]) {
         let is_c = source.extension() == Some(OsStr::new("c"));
         let (compiler, standard) =

@@ -1,10 +1,10 @@
-//! Programs that compare with a model, or with what the headers promise.
+//! Programs that compare the library with a model, or with the guarantees of the headers.
 
 use std::process::Command;
 
 use crate::lab::{TOOLCHAINS, crate_folder, run};
 
-/// Builds a program in every way, and runs it in a folder of its own.
+/// Builds a program in every mode, and runs it in its own folder.
 fn holds(source: &str, arguments: &[&str]) {
     for toolchain in &TOOLCHAINS {
         let folder = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-// Code written to svfsc, over the header that stands in for its own.
+// Code written for svfsc, compiled with the header that replaces its own.
 #define SVF_THREAD_SAFE
 #define SVFS_THREAD_SAFE
 #include <cstdlib>
