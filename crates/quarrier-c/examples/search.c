@@ -16,7 +16,7 @@ static void check(quarrier_status status, quarrier_error *error) {
     }
 }
 
-/* Takes a finding; anything but 0 ends the search. */
+/* Receives a finding; a return value other than 0 ends the search. */
 static int take(const quarrier_finding *finding, void *context) {
     int *count = context;
     printf("%" PRIu64 " %s %.*s\n", finding->offset, finding->pattern_name, (int)finding->found_length,
@@ -52,7 +52,7 @@ int main(void) {
     }
     quarrier_report_free(report);
 
-    /* A pattern that is wrong is an error, which says where. */
+    /* An invalid pattern is an error with its position. */
     error = NULL;
     if (quarrier_search_add_hex(search, "FF D", NULL, &error) == QUARRIER_STATUS_PATTERN) {
         puts("refused: an odd digit");

@@ -1,5 +1,5 @@
-/* Fetch parts of a big file, and know what is missing: over the file it needs before a reader can have what
- * it asks for. Here the "server" is an array.
+/* Fetch parts of a big file: before each read, ask the sparse file which ranges are missing and fetch those.
+ * Here the "server" is an array.
  *
  *     cc sparse.c $(pkg-config --cflags --libs quarrier)
  */
@@ -12,7 +12,7 @@
 
 static const char server[] = "II*\0 the rest of a very large TIFF file, of which few bytes are wanted";
 
-/* Says what went wrong, and ends. */
+/* Prints the error, and exits. */
 static void check(quarrier_status status, quarrier_error *error) {
     if (status != QUARRIER_STATUS_OK) {
         fprintf(stderr, "%s\n", quarrier_error_message(error));
@@ -21,7 +21,7 @@ static void check(quarrier_status status, quarrier_error *error) {
     }
 }
 
-/* Reads a range, and fetches first what is missing of it. */
+/* Reads a range, and first fetches its missing parts. */
 static void read_range(quarrier_sparse_file *file, uint64_t offset, char *buffer, size_t length) {
     quarrier_error *error = NULL;
     quarrier_span missing[8];
@@ -51,7 +51,7 @@ int main(void) {
     printf("held: %" PRIu64 " bytes in %zu block\n", quarrier_sparse_file_num_bytes(file),
            quarrier_sparse_file_num_blocks(file));
 
-    /* What is not held cannot be read, and the error says what to fetch. */
+    /* Missing bytes cannot be read, and the error says which range to fetch. */
     quarrier_status status = quarrier_sparse_file_read(file, 10, buffer, 8, &error);
     quarrier_span missing = {0, 0};
     if (status == QUARRIER_STATUS_NOT_HELD && quarrier_error_span(error, &missing)) {

@@ -1,4 +1,4 @@
-// Fetch parts of a big file, and know what is missing; and keep many such files within a budget.
+// Fetch parts of a big file and find the missing ranges; then keep many such files within a budget.
 //
 //     c++ -std=c++17 sparse.cpp $(pkg-config --cflags --libs quarrier)
 #include <iostream>
@@ -19,7 +19,7 @@ int main() {
     for (const auto &[offset, length] : file.need(8, 24)) {
         std::cout << "fetch " << length << " bytes at " << offset << '\n';
     }
-    // Requests of a few bytes each cost more than their bytes: one is cheaper here.
+    // A small request costs more than its bytes: one larger request is cheaper here.
     for (const auto &[offset, length] : file.need_many({{8, 24}}, quarrier::CostModel{})) {
         std::cout << "or " << length << " bytes at " << offset << '\n';
     }
@@ -30,7 +30,7 @@ int main() {
         std::cout << error.what() << '\n';
     }
 
-    // Many files, which hold no more than 10 bytes together.
+    // Many files, with a shared budget of 10 bytes.
     quarrier::SparseStore store(10);
     store.insert(file);
     quarrier::SparseFile other{"https://example.org/other.tif"};

@@ -1,11 +1,11 @@
-// quarrier for C++17: classes and exceptions over quarrier.h, and nothing beside this header to link.
+// quarrier for C++17: classes and exceptions over quarrier.h, header only.
 //
-// Errors are exceptions: quarrier::Error and the classes under it. A callback may throw; the call that it
-// belongs to ends then and throws the same.
+// Errors are exceptions: quarrier::Error and its subclasses. A callback may throw: the call that it
+// belongs to then ends and throws the same exception.
 //
-// Threads: as in the standard library, several threads may call const member functions of an object at a
-// time, and one that calls another must be alone with it. quarrier::SparseStore and files in one may be used
-// by many threads in any way.
+// Threads: as in the standard library, several threads may call const member functions of an object at the
+// same time, and a thread that calls another one must be the only one to use the object. Several threads may
+// use a quarrier::SparseStore and the files in it in any way.
 #ifndef QUARRIER_HPP
 #define QUARRIER_HPP
 
@@ -32,20 +32,20 @@ using Span = std::pair<std::uint64_t, std::uint64_t>;
 /// Ranges in order.
 using Spans = std::vector<Span>;
 
-/// Whatever goes wrong.
+/// The base class of all errors.
 class Error : public std::runtime_error {
 public:
     Error(quarrier_status status, const std::string &message)
         : std::runtime_error(message), status_(status) {}
 
-    /// Of which kind it is.
+    /// The status.
     quarrier_status status() const noexcept { return status_; }
 
 private:
     quarrier_status status_;
 };
 
-/// An argument cannot be used.
+/// An argument is invalid.
 class ArgumentError : public Error {
 public:
     using Error::Error;
@@ -63,32 +63,32 @@ public:
     using Error::Error;
 };
 
-/// Something about a range.
+/// An error about a range.
 class RangeError : public Error {
 public:
     RangeError(quarrier_status status, const std::string &message, Span span)
         : Error(status, message), span_(span) {}
 
-    /// The range.
+    /// The range that the error is about.
     Span span() const noexcept { return span_; }
 
 private:
     Span span_;
 };
 
-/// Bytes were read that are not held: span() is the first range that is missing.
+/// A read touched bytes that are not held: span() is the first missing range.
 class NotHeldError : public RangeError {
 public:
     using RangeError::RangeError;
 };
 
-/// A range passes the end of the file.
+/// A range extends past the end of the file.
 class BeyondLengthError : public RangeError {
 public:
     using RangeError::RangeError;
 };
 
-/// A range passes the greatest offset, 2^64 - 1.
+/// A range extends past the greatest offset, 2^64 - 1.
 class OverflowError : public RangeError {
 public:
     using RangeError::RangeError;
@@ -129,32 +129,32 @@ public:
     using Error::Error;
 };
 
-/// The store has a file of this name already.
+/// The store already has a file of this name.
 class DuplicateFileError : public Error {
 public:
     using Error::Error;
 };
 
-/// A name stands for no file, and for nothing that a server has.
+/// A name refers to nothing, locally or on a server.
 class NotFoundError : public Error {
 public:
     using Error::Error;
 };
 
-/// The system refused.
+/// The operating system returned an error.
 class SystemError : public Error {
 public:
     SystemError(quarrier_status status, const std::string &message, int number)
         : Error(status, message), number_(number) {}
 
-    /// Its error number (errno).
+    /// The error number (errno).
     int number() const noexcept { return number_; }
 
 private:
     int number_;
 };
 
-/// A name or source stands for something that cannot be used in this way.
+/// A name or source cannot be used in this way.
 class UnusableError : public Error {
 public:
     using Error::Error;
@@ -166,37 +166,37 @@ public:
     using Error::Error;
 };
 
-/// A pattern, a set of patterns or an engine cannot search.
+/// A pattern, a set of patterns or an engine is invalid.
 class PatternError : public Error {
 public:
     using Error::Error;
 };
 
-/// A condition or statement is wrong, or has no value for a row.
+/// A condition or statement is invalid, or has no value for a row.
 class QueryError : public Error {
 public:
     using Error::Error;
 };
 
-/// A source is damaged, or has not the content that it was opened for.
+/// A source is damaged, or does not have the expected content.
 class DataError : public Error {
 public:
     using Error::Error;
 };
 
-/// There is not as much memory as the call needs.
+/// The call needs more memory than there is.
 class MemoryError : public Error {
 public:
     using Error::Error;
 };
 
-/// The object is used in a child that was forked after it was made.
+/// The object is used in a child that was forked after the object was created.
 class ForkedError : public Error {
 public:
     using Error::Error;
 };
 
-/// What is not for users.
+/// Implementation details.
 namespace detail {
 
 struct Free {
@@ -253,15 +253,15 @@ using Owned = std::unique_ptr<Object, Free>;
     }
 }
 
-/// Throws what went wrong. The error is taken by reference, since the call that sets it is evaluated before or after
-/// the other argument.
+/// Throws the error of a call. Takes the error by reference, since the call that sets it may be evaluated
+/// before or after the other argument.
 inline void check(quarrier_status status, quarrier_error *const &error) {
     if (status != QUARRIER_STATUS_OK) {
         raise(status, error);
     }
 }
 
-/// Runs a call that fills an array of ranges, with more room until all have some.
+/// Runs a call that fills an array of ranges, with more room until all of them fit.
 template <typename Call>
 Spans spans(Call call) {
     std::array<quarrier_span, 16> few;
@@ -298,14 +298,14 @@ inline std::string text(const quarrier_bytes *bytes) {
     return std::string(static_cast<const char *>(quarrier_bytes_data(bytes)), quarrier_bytes_length(bytes));
 }
 
-/// A callback of the caller's, behind which no exception passes: it is kept, and thrown once the call of C
-/// has come back. A callback returns nothing, or whether to go on.
+/// Wraps the caller's callback so that no exception leaves it: it is stored, and thrown after the C call
+/// has returned. A callback returns nothing, or whether to continue.
 template <typename Callback>
 class Guarded {
 public:
     explicit Guarded(Callback callback) : callback_(std::move(callback)) {}
 
-    /// The function for C that takes an `Argument` before the context.
+    /// The C function that takes an `Argument` before the context.
     template <typename Argument>
     auto call() noexcept -> int (*)(Argument, void *) {
         return [](Argument argument, void *context) noexcept -> int {
@@ -315,8 +315,8 @@ public:
 
     void *context() noexcept { return this; }
 
-    /// Throws what the callback threw, or what went wrong otherwise. That the callback wanted no more is no
-    /// error: false.
+    /// Throws the callback's exception, or the error of the call. If the callback ended the call, that is
+    /// no error: returns false.
     bool check(quarrier_status status, quarrier_error *error) {
         if (thrown_ || is_stopped_) {
             quarrier_error_free(error);
@@ -352,12 +352,12 @@ private:
 
 } // namespace detail
 
-/// The version of the library, as "0.1.0".
+/// The version of the library, such as "0.1.0".
 inline std::string version() { return quarrier_version(); }
 
-/// How a sparse file begins.
+/// Options of a new sparse file.
 struct SparseOptions {
-    /// When the file was last modified, in seconds since 1970.
+    /// The modification time of the file, in seconds since 1970.
     std::optional<double> modified = std::nullopt;
     /// The length of the file in bytes: nothing beyond it is needed or accepted.
     std::optional<std::uint64_t> length = std::nullopt;
@@ -365,13 +365,13 @@ struct SparseOptions {
     std::optional<std::string> etag = std::nullopt;
     /// Whether a write that differs from the bytes held replaces them. By default it fails.
     bool replaces = false;
-    /// Whether memory is overwritten before it is given back.
+    /// Whether to overwrite memory before freeing it.
     bool wipes = false;
 };
 
-/// What requests cost, and what they may look like.
+/// The cost of requests, and the limits on them.
 struct CostModel : quarrier_cost_model {
-    /// A server some 20 ms away, 50 MB/s, free of charge, requests of 16 MiB at most.
+    /// A server about 20 ms away, 50 MB/s, free of charge, requests of at most 16 MiB.
     CostModel() : quarrier_cost_model{} {
         struct_bytes = sizeof(quarrier_cost_model);
         quarrier_error *error = nullptr;
@@ -379,10 +379,10 @@ struct CostModel : quarrier_cost_model {
     }
 };
 
-/// The parts of a file that were fetched so far, by their place in it.
+/// A partial copy of a file: the parts fetched so far, by offset.
 class SparseFile {
 public:
-    /// A file of which nothing is held.
+    /// Creates a file that holds no bytes.
     explicit SparseFile(const std::string &id, const SparseOptions &options = {}) {
         quarrier_sparse_options given{};
         given.struct_bytes = sizeof given;
@@ -399,10 +399,10 @@ public:
         file_.reset(made);
     }
 
-    /// Takes over a file of the C interface.
+    /// Takes ownership of a file of the C interface.
     explicit SparseFile(quarrier_sparse_file *file) noexcept : file_(file) {}
 
-    /// The file that to_bytes() was asked of; CorruptError for any other bytes.
+    /// Restores a file from the bytes of to_bytes(); throws CorruptError for any other bytes.
     static SparseFile from_bytes(const void *data, std::size_t length) {
         quarrier_sparse_file *made = nullptr;
         quarrier_error *error = nullptr;
@@ -410,7 +410,7 @@ public:
         return SparseFile(made);
     }
 
-    /// As bytes, with a checksum.
+    /// Serialises the file, with a checksum.
     std::string to_bytes() const {
         quarrier_bytes *made = nullptr;
         quarrier_error *error = nullptr;
@@ -419,38 +419,38 @@ public:
         return detail::text(bytes.get());
     }
 
-    /// Its name.
+    /// The name of the file.
     std::string id() const {
         std::string id(quarrier_sparse_file_id(get(), nullptr, 0) + 1, '\0');
         id.resize(quarrier_sparse_file_id(get(), id.data(), id.size()));
         return id;
     }
 
-    /// When the file was last modified, in seconds since 1970, where that is known.
+    /// The modification time of the file, in seconds since 1970, if known.
     std::optional<double> modified() const noexcept {
         double seconds = 0;
         return quarrier_sparse_file_modified(get(), &seconds) ? std::optional(seconds) : std::nullopt;
     }
 
-    /// Its length in bytes, where that is known.
+    /// The length of the file in bytes, if known.
     std::optional<std::uint64_t> length() const noexcept {
         std::uint64_t bytes = 0;
         return quarrier_sparse_file_length(get(), &bytes) ? std::optional(bytes) : std::nullopt;
     }
 
-    /// Sets its length in bytes; BeyondLengthError where a byte behind it is held.
+    /// Sets the length of the file in bytes; throws BeyondLengthError if it holds a byte beyond it.
     void set_length(std::uint64_t bytes) {
         quarrier_error *error = nullptr;
         detail::check(quarrier_sparse_file_set_length(get(), bytes, &error), error);
     }
 
-    /// Whether all bytes of the range are held.
+    /// Returns whether all bytes of the range are held.
     bool has(std::uint64_t offset, std::uint64_t length) const noexcept {
         return quarrier_sparse_file_has(get(), offset, length);
     }
 
-    /// Takes bytes in, and returns how many of them were not held before. ConflictError where a byte
-    /// differs from the one held; then nothing is written.
+    /// Writes bytes, and returns how many of them were not held before. Throws ConflictError, and
+    /// writes nothing, if a byte differs from the one held.
     std::uint64_t write(std::uint64_t offset, const void *data, std::size_t length) {
         std::uint64_t new_bytes = 0;
         quarrier_error *error = nullptr;
@@ -458,13 +458,13 @@ public:
         return new_bytes;
     }
 
-    /// Reads bytes; NotHeldError where one is missing.
+    /// Reads bytes; throws NotHeldError if one is missing.
     void read(std::uint64_t offset, void *out, std::size_t length) const {
         quarrier_error *error = nullptr;
         detail::check(quarrier_sparse_file_read(get(), offset, out, length, &error), error);
     }
 
-    /// Reads many ranges, one behind the other, into `out`, which has `length` bytes: as many as they.
+    /// Reads many ranges consecutively into `out`; `length` must be the sum of their lengths.
     void read_many(const Spans &ranges, void *out, std::size_t length) const {
         const auto given = detail::given(ranges);
         quarrier_error *error = nullptr;
@@ -472,7 +472,7 @@ public:
             quarrier_sparse_file_read_many(get(), given.data(), given.size(), out, length, &error), error);
     }
 
-    /// Takes many ranges in, whose bytes lie one behind the other in `data`.
+    /// Writes many ranges, whose bytes are consecutive in `data`.
     std::uint64_t write_many(const Spans &ranges, const void *data, std::size_t length) {
         const auto given = detail::given(ranges);
         std::uint64_t new_bytes = 0;
@@ -483,7 +483,7 @@ public:
         return new_bytes;
     }
 
-    /// The ranges that are missing, in order, each at least `greedy` bytes long where that is not 0.
+    /// The missing ranges, in order, each at least `greedy` bytes long if that is not 0.
     Spans need(std::uint64_t offset, std::uint64_t length, std::uint64_t greedy = 0) const {
         return detail::spans([&](quarrier_span *spans, std::size_t room, std::size_t *count,
                                  quarrier_error **error) {
@@ -491,7 +491,7 @@ public:
         });
     }
 
-    /// As need(), of many ranges, which may overlap and come in any order.
+    /// Like need(), for many ranges, which may overlap and be in any order.
     Spans need_many(const Spans &wanted, std::uint64_t greedy = 0) const {
         const auto given = detail::given(wanted);
         return detail::spans([&](quarrier_span *spans, std::size_t room, std::size_t *count,
@@ -501,7 +501,7 @@ public:
         });
     }
 
-    /// The cheapest requests for what is missing of many ranges.
+    /// The cheapest requests for the missing bytes of many ranges.
     Spans need_many(const Spans &wanted, const CostModel &model) const {
         const auto given = detail::given(wanted);
         return detail::spans([&](quarrier_span *spans, std::size_t room, std::size_t *count,
@@ -511,7 +511,7 @@ public:
         });
     }
 
-    /// Erases the bytes held of the range, and returns how many those were; PinnedError where one is pinned.
+    /// Erases the bytes held in the range, and returns their number; throws PinnedError if one is pinned.
     std::uint64_t erase(std::uint64_t offset, std::uint64_t length) {
         std::uint64_t erased = 0;
         quarrier_error *error = nullptr;
@@ -519,27 +519,27 @@ public:
         return erased;
     }
 
-    /// Erases everything that is not pinned, and returns how many bytes that were.
+    /// Erases everything that is not pinned, and returns the number of bytes erased.
     std::uint64_t clear() noexcept { return quarrier_sparse_file_clear(get()); }
 
-    /// Evicts bytes, those first that were not used for longest, until at most `bytes_max` are held.
+    /// Evicts bytes, the least recently used first, until at most `bytes_max` are held.
     std::uint64_t evict(std::uint64_t bytes_max) noexcept {
         return quarrier_sparse_file_evict(get(), bytes_max);
     }
 
-    /// Keeps a range from being evicted or erased until it is unpinned as often.
+    /// Protects a range from eviction and erasure until it is unpinned as often.
     void pin(std::uint64_t offset, std::uint64_t length) {
         quarrier_error *error = nullptr;
         detail::check(quarrier_sparse_file_pin(get(), offset, length, &error), error);
     }
 
-    /// Takes back one pin of exactly this range.
+    /// Undoes one pin of exactly this range.
     void unpin(std::uint64_t offset, std::uint64_t length) {
         quarrier_error *error = nullptr;
         detail::check(quarrier_sparse_file_unpin(get(), offset, length, &error), error);
     }
 
-    /// The blocks that are held, in order, none touching another.
+    /// The blocks that are held, in order; no block touches another.
     Spans blocks() const {
         return detail::spans([this](quarrier_span *spans, std::size_t room, std::size_t *count,
                                     quarrier_error **error) {
@@ -547,14 +547,14 @@ public:
         });
     }
 
-    /// Bytes held.
+    /// The number of bytes held.
     std::uint64_t num_bytes() const noexcept { return quarrier_sparse_file_num_bytes(get()); }
-    /// Blocks held.
+    /// The number of blocks held.
     std::size_t num_blocks() const noexcept { return quarrier_sparse_file_num_blocks(get()); }
-    /// Bytes of memory taken.
+    /// The memory of the file in bytes.
     std::size_t memory_bytes() const noexcept { return quarrier_sparse_file_memory_bytes(get()); }
 
-    /// What was asked so far.
+    /// Counts of the calls so far.
     quarrier_sparse_counters counters() const {
         quarrier_sparse_counters counters{};
         counters.struct_bytes = sizeof counters;
@@ -563,19 +563,19 @@ public:
         return counters;
     }
 
-    /// As the C interface has it.
+    /// The object of the C interface.
     quarrier_sparse_file *get() noexcept { return file_.get(); }
-    /// As the C interface has it.
+    /// The object of the C interface.
     const quarrier_sparse_file *get() const noexcept { return file_.get(); }
 
 private:
     detail::Owned<quarrier_sparse_file> file_;
 };
 
-/// Many sparse files by name, which hold no more bytes together than their budget.
+/// Sparse files by name, with a shared budget of bytes.
 class SparseStore {
 public:
-    /// A store whose files hold at most so many bytes, or any number.
+    /// Creates a store whose files hold at most this many bytes together, or any number.
     explicit SparseStore(std::optional<std::uint64_t> bytes_max = std::nullopt) {
         quarrier_sparse_store *made = nullptr;
         quarrier_error *error = nullptr;
@@ -583,7 +583,7 @@ public:
         store_.reset(made);
     }
 
-    /// The store that to_bytes() was asked of.
+    /// Restores a store from the bytes of to_bytes().
     static SparseStore from_bytes(const void *data, std::size_t length,
                                   std::optional<std::uint64_t> bytes_max = std::nullopt) {
         quarrier_sparse_store *made = nullptr;
@@ -595,7 +595,7 @@ public:
         return store;
     }
 
-    /// As bytes, with checksums.
+    /// Serialises all files, with checksums.
     std::string to_bytes() const {
         quarrier_bytes *made = nullptr;
         quarrier_error *error = nullptr;
@@ -604,14 +604,14 @@ public:
         return detail::text(bytes.get());
     }
 
-    /// Puts a file in, under its name; `file` is that of the store then. DuplicateFileError where there is
-    /// one of this name.
+    /// Adds a file under its name; `file` then refers to the one in the store. Throws DuplicateFileError
+    /// if the store has a file of this name.
     void insert(SparseFile &file) const {
         quarrier_error *error = nullptr;
         detail::check(quarrier_sparse_store_insert(store_.get(), file.get(), &error), error);
     }
 
-    /// The file of this name; UnknownFileError where there is none.
+    /// The file of this name; throws UnknownFileError if there is none.
     SparseFile get(const std::string &id) const {
         quarrier_sparse_file *found = nullptr;
         quarrier_error *error = nullptr;
@@ -619,12 +619,12 @@ public:
         return SparseFile(found);
     }
 
-    /// Whether there is a file of this name.
+    /// Returns whether the store has a file of this name.
     bool has(const std::string &id) const noexcept {
         return quarrier_sparse_store_has(store_.get(), id.c_str());
     }
 
-    /// Takes the file of this name out; UnknownFileError where there is none.
+    /// Removes the file of this name; throws UnknownFileError if there is none.
     void remove(const std::string &id) const {
         quarrier_error *error = nullptr;
         detail::check(quarrier_sparse_store_remove(store_.get(), id.c_str(), &error), error);
@@ -641,12 +641,13 @@ public:
         return ids;
     }
 
-    /// How many files there are.
+    /// The number of files.
     std::size_t num_files() const noexcept { return quarrier_sparse_store_num_files(store_.get()); }
-    /// Bytes held by all files.
+    /// The number of bytes held by all files.
     std::uint64_t num_bytes() const noexcept { return quarrier_sparse_store_num_bytes(store_.get()); }
 
-    /// Evicts bytes of any file until at most `bytes_max` are held, and returns how many those were.
+    /// Evicts bytes of any file until at most `bytes_max` are held, and returns the number of bytes
+    /// evicted.
     std::uint64_t evict(std::uint64_t bytes_max) const noexcept {
         return quarrier_sparse_store_evict(store_.get(), bytes_max);
     }
@@ -655,16 +656,15 @@ private:
     detail::Owned<quarrier_sparse_store> store_;
 };
 
-/// Plans the requests of one reader, from its reads so far: more than is asked for, where that saves a
-/// request.
+/// Plans the requests of one reader from its earlier reads: fetches ahead if that saves a request.
 class ReadAhead {
 public:
-    /// A planner that learns from observe() what requests cost.
+    /// Creates a planner that learns the cost of requests from observe().
     ReadAhead() : ReadAhead(static_cast<const CostModel *>(nullptr)) {}
-    /// A planner for whom requests cost as the model says.
+    /// Creates a planner for the request costs in the model.
     explicit ReadAhead(const CostModel &model) : ReadAhead(&model) {}
 
-    /// The requests to make before the range of `file` can be read: none where all of it is held.
+    /// The requests to make before the range of `file` can be read: none if all of it is held.
     Spans plan(const SparseFile &file, std::uint64_t offset, std::uint64_t length) {
         const quarrier_span *requests = nullptr;
         std::size_t count = 0;
@@ -680,14 +680,14 @@ public:
         return planned;
     }
 
-    /// Takes note of a request: its bytes, the seconds until the first came, and until the last.
+    /// Records a request: its bytes, the seconds until the first byte arrived, and until the last.
     void observe(std::uint64_t bytes, double first_byte_seconds, double all_seconds) {
         quarrier_error *error = nullptr;
         detail::check(quarrier_read_ahead_observe(ahead_.get(), bytes, first_byte_seconds, all_seconds, &error),
                       error);
     }
 
-    /// Bytes that come within the time of a request, as far as is known.
+    /// The number of bytes that arrive within the latency of a request, by current estimates.
     std::uint64_t reach_bytes() const noexcept { return quarrier_read_ahead_reach_bytes(ahead_.get()); }
 
 private:
@@ -701,7 +701,7 @@ private:
     detail::Owned<quarrier_read_ahead> ahead_;
 };
 
-/// Ends calls that it was given to, from any thread or signal handler.
+/// A stop request, which may come from any thread or signal handler.
 class Stop {
 public:
     Stop() {
@@ -711,31 +711,31 @@ public:
         stop_.reset(made);
     }
 
-    /// Asks the calls that have it to end. It cannot be taken back.
+    /// Requests the calls that have this object to end. The request cannot be revoked.
     void request() const noexcept { quarrier_stop_request(stop_.get()); }
-    /// Whether it was requested.
+    /// Returns whether a stop was requested.
     bool is_requested() const noexcept { return quarrier_stop_is_requested(stop_.get()); }
 
-    /// As the C interface has it.
+    /// The object of the C interface.
     const quarrier_stop *get() const noexcept { return stop_.get(); }
 
 private:
     detail::Owned<quarrier_stop> stop_;
 };
 
-/// What a search, a carving or a filter came to.
+/// The account of a search, a carving run or a filter.
 struct Report {
-    /// Bytes of the sources that were worked on.
+    /// Bytes of the sources that were processed.
     std::uint64_t bytes = 0;
     /// Findings, files or messages.
     std::uint64_t rows = 0;
-    /// Messages that were left out because they do not parse.
+    /// The number of rejected messages: those that do not parse.
     std::uint64_t rejected = 0;
-    /// The time it took.
+    /// The duration of the run in seconds.
     double seconds = 0;
-    /// Whether the callback or a Stop ended it.
+    /// Whether the callback or a Stop ended the run.
     bool is_stopped = false;
-    /// Ranges that could not be read, each with its source. No row is about such bytes.
+    /// Ranges that could not be read, each with its source. No row includes such bytes.
     std::vector<std::pair<std::string, Span>> unreadable = {};
 };
 
@@ -757,7 +757,7 @@ inline Report report(quarrier_report *raw, bool is_stopped) {
     return report;
 }
 
-/// Runs a call with a callback and a report. That the callback, or a Stop, ended it is no error.
+/// Runs a call with a callback and a report. An end by the callback or a Stop is no error.
 template <typename Guarded, typename Call>
 Report reported(Guarded &guarded, const Stop *stop, Call call) {
     quarrier_report *raw = nullptr;
@@ -779,21 +779,21 @@ inline const quarrier_stop *raw(const Stop *stop) { return stop == nullptr ? nul
 
 } // namespace detail
 
-/// How sources are opened.
+/// Options for opening sources.
 struct OpenOptions {
-    /// The folder in which fetched bytes are kept, for later runs and other processes; empty: none.
+    /// The folder that caches fetched bytes, for later runs and other processes; empty for none.
     std::string cache = {};
-    /// The most bytes in that folder; 0: 10 GiB.
+    /// Maximum size of that folder in bytes; 0 for 10 GiB.
     std::uint64_t cache_bytes_max = 0;
-    /// The most bytes of remote sources that are held in memory; 0: a default.
+    /// Maximum memory for bytes of remote sources, in bytes; 0 for the default.
     std::uint64_t memory_bytes_max = 0;
-    /// The most requests under way at once; 0: a default.
+    /// Maximum number of concurrent requests; 0 for the default.
     std::size_t requests_max = 0;
-    /// Whether local files are read past the page cache (O_DIRECT).
+    /// Whether reads of local files bypass the page cache (O_DIRECT).
     bool direct = false;
 };
 
-/// Something with bytes at offsets. Many threads may read it at a time.
+/// An object with bytes at offsets. Several threads may read it at the same time.
 class Source {
 public:
     /// Opens a path or a URL: a file, a device, an image of any known format, or a remote object.
@@ -811,7 +811,7 @@ public:
         source_.reset(made);
     }
 
-    /// A source of bytes in memory, which have to stay as long as it.
+    /// Creates a source of bytes in memory, which must remain valid as long as the source.
     static Source of_memory(const std::string &name, const void *data, std::size_t length) {
         quarrier_source *made = nullptr;
         quarrier_error *error = nullptr;
@@ -819,12 +819,12 @@ public:
         return Source(made);
     }
 
-    /// The path or URL, without what is secret in it.
+    /// The path or URL, without secrets.
     std::string name() const { return quarrier_source_name(get()); }
-    /// The length in bytes when it was opened.
+    /// The length in bytes at the time of opening.
     std::uint64_t length() const noexcept { return quarrier_source_length(get()); }
 
-    /// Reads until `out` is full or the source ends, and returns how many bytes that were.
+    /// Reads until `out` is full or the source ends, and returns the number of bytes read.
     std::size_t read(std::uint64_t offset, void *out, std::size_t length) const {
         std::size_t read = 0;
         quarrier_error *error = nullptr;
@@ -832,15 +832,15 @@ public:
         return read;
     }
 
-    /// Reads many ranges, one behind the other, into `out`, which has `length` bytes: as many as they. Of a
-    /// remote source, all that is missing is fetched first, in as few requests as pay.
+    /// Reads many ranges consecutively into `out`; `length` must be the sum of their lengths. Of a remote
+    /// source, all missing bytes are fetched first, in the cheapest requests.
     void read_many(const Spans &ranges, void *out, std::size_t length) const {
         const auto given = detail::given(ranges);
         quarrier_error *error = nullptr;
         detail::check(quarrier_source_read_many(get(), given.data(), given.size(), out, length, &error), error);
     }
 
-    /// What the reads of a remote source cost so far.
+    /// The cost of a remote source's reads so far.
     quarrier_remote_counters counters() const {
         quarrier_remote_counters counters{};
         counters.struct_bytes = sizeof counters;
@@ -849,7 +849,7 @@ public:
         return counters;
     }
 
-    /// As the C interface has it.
+    /// The object of the C interface.
     const quarrier_source *get() const noexcept { return source_.get(); }
 
 private:
@@ -858,7 +858,7 @@ private:
     detail::Owned<quarrier_source> source_;
 };
 
-/// A pattern: text, unless it is made by hex(), regex() or bytes().
+/// A pattern: a string, unless it comes from hex(), regex() or bytes().
 class Pattern {
 public:
     enum class Kind { text, bytes, hex, regex };
@@ -874,7 +874,7 @@ public:
         return pattern;
     }
 
-    /// Adds it to a search of the C interface.
+    /// Adds the pattern to a search of the C interface.
     void add_to(quarrier_search *search) const {
         const char *name = name_ ? name_->c_str() : nullptr;
         quarrier_error *error = nullptr;
@@ -920,51 +920,51 @@ private:
     std::vector<Pattern> patterns_;
 };
 
-/// How patterns are searched for.
+/// Options of a search.
 struct SearchOptions {
-    /// Only findings at multiples of this; 0: anywhere.
+    /// Report only findings at multiples of this; 0 for any offset.
     std::uint64_t aligned = 0;
-    /// The search ends with so many findings; 0: any number.
+    /// Maximum number of findings; 0 for no limit.
     std::uint64_t findings_max = 0;
-    /// Only the bytes from here on, to before `range_end`; 0: to the end.
+    /// The first offset to search, and the offset after the last byte; 0 for the end of the source.
     std::uint64_t range_start = 0;
     std::uint64_t range_end = 0;
-    /// The longest match of a regex in bytes; 0: 64 KiB. A longer one is an error.
+    /// Maximum length of a regex match in bytes; 0 for 64 KiB. A longer match is an error.
     std::size_t regex_length_max = 0;
-    /// Threads; 0: as many as there are CPUs.
+    /// The number of threads; 0 for one per CPU.
     std::size_t workers = 0;
-    /// The engine for literals and hex patterns; empty: the best for them.
+    /// The engine for literals and hex patterns; empty for the best one.
     std::string engine = {};
-    /// "cpu", "gpu", "gpu:1", "auto" or "all"; empty: "cpu".
+    /// "cpu", "gpu", "gpu:1", "auto" or "all"; empty for "cpu".
     std::string device = {};
-    /// Code pages in which literals are searched for too, such as "windows-1251,koi8-r".
+    /// Code pages in which to search for literals too, such as "windows-1251,koi8-r".
     std::string encodings = {};
-    /// Built-in scanners, such as "email,iban". Their findings follow the patterns in number.
+    /// Built-in scanners, such as "email,iban". They are numbered after the patterns.
     std::string features = {};
-    /// Whether upper and lower case are the same.
+    /// Whether to ignore case.
     bool ignore_case = false;
-    /// Whether literals are searched for as UTF-16LE, UTF-16BE, under XOR with one byte, within base64, too.
+    /// Whether to search for literals as UTF-16LE, UTF-16BE, under XOR with one byte, within base64, too.
     bool utf16 = false;
     bool utf16be = false;
     bool xored = false;
     bool base64 = false;
-    /// Whether only whole words count.
+    /// Whether to report only whole words.
     bool word = false;
-    /// Ends the search, or nullptr.
+    /// Stops the search; may be nullptr.
     const Stop *stop = nullptr;
 };
 
-/// A finding. The texts live as long as the callback that gets it.
+/// A finding. Its views are valid until the callback returns.
 struct Finding {
     /// The name of the source.
     std::string_view source;
-    /// The offset of its first byte in the source.
+    /// The offset of the match in the source.
     std::uint64_t offset;
-    /// Its length in bytes.
+    /// The length of the match in bytes.
     std::uint64_t length;
-    /// Which pattern, by the order in which they were given, from 0.
+    /// The number of the pattern, from 0, in the order in which patterns were given.
     std::size_t pattern;
-    /// The name of the pattern, or the pattern as it was written.
+    /// The name of the pattern, or the pattern as written.
     std::string_view pattern_name;
     /// The bytes found, at most 4,096 of them.
     std::string_view match;
@@ -1008,9 +1008,9 @@ inline Owned<quarrier_search> searching(const Patterns &patterns, const SearchOp
 
 } // namespace detail
 
-/// Calls back with every occurrence of patterns in what a name stands for: a path, a folder, a glob, an image, a
-/// URL. The callback gets a Finding and returns nothing, or false to end the search. Findings come in the order
-/// of their offsets, one at a time, from any thread.
+/// Calls back with every occurrence of patterns in the source that a name refers to: a path, a folder, a
+/// glob, an image, a URL. The callback gets a Finding and returns nothing, or false to end the search.
+/// Findings arrive in the order of their offsets, one at a time, on any thread.
 template <typename Callback>
 Report search(const std::string &source, const Patterns &patterns, Callback callback,
               const SearchOptions &options = {}) {
@@ -1024,7 +1024,7 @@ Report search(const std::string &source, const Patterns &patterns, Callback call
     });
 }
 
-/// As above, in an open source.
+/// Like the overload above, in an open source.
 template <typename Callback>
 Report search(const Source &source, const Patterns &patterns, Callback callback,
               const SearchOptions &options = {}) {
@@ -1038,60 +1038,60 @@ Report search(const Source &source, const Patterns &patterns, Callback callback,
     });
 }
 
-/// What is carved, and where it goes.
+/// Options of a carving run.
 struct CarveOptions {
-    /// The folder that files are written into, new or empty; empty: nothing is written.
+    /// The folder to write files into, new or empty; empty to write nothing.
     std::string folder = {};
-    /// Types, such as "jpg,png"; empty: all.
+    /// The types to carve, such as "jpg,png"; empty for all.
     std::string types = {};
     /// A file with signatures of more types.
     std::string signatures = {};
-    /// Only the bytes from here on, to before `range_end`; 0: to the end.
+    /// The first offset to carve, and the offset after the last byte; 0 for the end of the source.
     std::uint64_t range_start = 0;
     std::uint64_t range_end = 0;
-    /// No file is longer; 0: any length.
+    /// Maximum length of a file in bytes; 0 for no limit.
     std::uint64_t file_bytes_max = 0;
-    /// The most memory for files that are put together; 0: 1 GiB.
+    /// Maximum memory for reassembling files, in bytes; 0 for 1 GiB.
     std::uint64_t memory_bytes_max = 0;
-    /// Threads; 0: as many as there are CPUs.
+    /// The number of threads; 0 for one per CPU.
     std::size_t workers = 0;
-    /// Whether the folder has what an earlier run left, which goes on.
+    /// Whether to resume the earlier run that the folder holds.
     bool resume = false;
-    /// Whether only files that are valid are kept.
+    /// Whether to keep only valid files.
     bool valid_only = false;
-    /// Whether files inside archives are carved, too.
+    /// Whether to carve files inside archives, too.
     bool embedded = false;
-    /// Whether only what file systems say is free is carved.
+    /// Whether to carve only space that file systems report as free.
     bool unallocated = false;
-    /// Whether fragments are looked for at length.
+    /// Whether to search exhaustively for fragments.
     bool thorough = false;
-    /// Whether rows go without a SHA-256, for which all bytes are read.
+    /// Whether to omit the SHA-256 of rows, which costs a read of all bytes.
     bool no_digests = false;
-    /// Ends the carving, or nullptr.
+    /// Stops the run; may be nullptr.
     const Stop *stop = nullptr;
 };
 
-/// A file that was carved. The texts live as long as the callback that gets it.
+/// A carved file. Its views are valid until the callback returns.
 struct CarvedFile {
     /// The name of the source.
     std::string_view source;
-    /// Its type, such as "jpg".
+    /// The type of the file, such as "jpg".
     std::string_view kind;
     /// The offset of its first byte in the source; inside an archive, that of the archive.
     std::uint64_t offset;
-    /// Its length in bytes.
+    /// The length of the file in bytes.
     std::uint64_t length;
-    /// Where its bytes lie in the source; none inside an archive.
+    /// The ranges of the source that hold its bytes; none inside an archive.
     Spans extents;
     /// "valid", "partial" or "header".
     std::string_view status;
-    /// Why it is not valid; empty where it is.
+    /// Why the file is not valid; empty if it is.
     std::string_view reason;
-    /// In hexadecimal, or empty.
+    /// The SHA-256 in hexadecimal, or empty.
     std::string_view sha256;
-    /// Where it was written, from the folder on; without a folder, where it would be.
+    /// The path of the file, relative to the folder; without a folder, the path it would have.
     std::string_view path;
-    /// The way to it from the outermost archive, where it lay in one.
+    /// The path to it from the outermost archive, if it was in one.
     std::optional<std::string_view> container;
 
     explicit CarvedFile(const quarrier_carved_file &given)
@@ -1130,8 +1130,8 @@ inline quarrier_carve_options carving(const CarveOptions &options) {
 
 } // namespace detail
 
-/// Recovers files from what a name stands for: a path, an image, a URL. The callback gets a CarvedFile and
-/// returns nothing, or false to end the carving; a folder can be resumed then.
+/// Recovers files from the source that a name refers to: a path, an image, a URL. The callback gets a
+/// CarvedFile and returns nothing, or false to end the run; a folder can then be resumed.
 template <typename Callback>
 Report carve(const std::string &source, const CarveOptions &options, Callback callback) {
     const auto given = detail::carving(options);
@@ -1144,7 +1144,7 @@ Report carve(const std::string &source, const CarveOptions &options, Callback ca
     });
 }
 
-/// As above, from an open source.
+/// Like the overload above, from an open source.
 template <typename Callback>
 Report carve(const Source &source, const CarveOptions &options, Callback callback) {
     const auto given = detail::carving(options);
@@ -1157,29 +1157,29 @@ Report carve(const Source &source, const CarveOptions &options, Callback callbac
     });
 }
 
-/// How messages are filtered.
+/// Options of a filter.
 struct FilterOptions {
-    /// "ndjson", "fix", "nvfix", "csv" or "xml"; empty: each source tells.
+    /// "ndjson", "fix", "nvfix", "csv" or "xml"; empty to detect the format of each source.
     std::string format = {};
-    /// The columns of an Arrow stream, such as "side,qty"; empty: those of the first messages.
+    /// The columns of an Arrow stream, such as "side,qty"; empty for those of the first messages.
     std::string columns = {};
-    /// A file for the messages that do not parse, one JSON object a line.
+    /// The path of a file that lists rejected messages, one JSON object a line.
     std::string rejects = {};
-    /// The run ends with so many messages; 0: any number.
+    /// Maximum number of messages; 0 for no limit.
     std::uint64_t matches_max = 0;
-    /// Threads; 0: as many as there are CPUs.
+    /// The number of threads; 0 for one per CPU.
     std::size_t workers = 0;
-    /// Ends the run, or nullptr.
+    /// Stops the run; may be nullptr.
     const Stop *stop = nullptr;
 };
 
-/// A message. It lives as long as the callback that gets it.
+/// A message. Its views are valid until the callback returns.
 struct Message {
     /// The name of the source.
     std::string_view source;
-    /// Where it starts, after decompression.
+    /// The offset of the message, after decompression.
     std::uint64_t offset;
-    /// Its bytes, without the end of the line.
+    /// The bytes of the message, without the line ending.
     std::string_view bytes;
 
     explicit Message(const quarrier_message &given)
@@ -1202,8 +1202,8 @@ inline quarrier_filter_options filtering(const FilterOptions &options) {
 
 } // namespace detail
 
-/// Calls back with the messages of what a name stands for, for which an SQL-92 condition is true. The callback
-/// gets a Message and returns nothing, or false to end the run.
+/// Calls back with the messages of the source that a name refers to for which an SQL-92 condition is true.
+/// The callback gets a Message and returns nothing, or false to end the run.
 template <typename Callback>
 Report filter(const std::string &source, const std::string &condition, Callback callback,
               const FilterOptions &options = {}) {
@@ -1217,24 +1217,25 @@ Report filter(const std::string &source, const std::string &condition, Callback 
     });
 }
 
-/// How messages are loaded.
+/// Options for loading messages.
 struct TableOptions {
-    /// "ndjson", "fix", "nvfix", "csv", "xml" or "arrow"; empty: each source tells.
+    /// "ndjson", "fix", "nvfix", "csv", "xml" or "arrow"; empty to detect the format of each source.
     std::string format = {};
     /// The path of a QuickFIX data dictionary.
     std::string dictionary = {};
-    /// Threads; 0: as many as there are CPUs.
+    /// The number of threads; 0 for one per CPU.
     std::size_t workers = 0;
-    /// Whether the column _message has each message as it stands in the source.
+    /// Whether to add a column _message with each message verbatim.
     bool keep_bytes = false;
-    /// Ends the load, or nullptr.
+    /// Stops the load; may be nullptr.
     const Stop *stop = nullptr;
 };
 
-/// Messages as columns, or the rows of an answer. Nothing changes it.
+/// Messages as columns, or the rows of an answer. A table never changes.
 class Table {
 public:
-    /// Loads the messages of what a name stands for: a path, all files of a glob, a URL; compressed or not.
+    /// Loads the messages of the source that a name refers to: a path, all files of a glob, a URL;
+    /// compressed or not.
     static Table load(const std::string &name, const TableOptions &options = {}) {
         quarrier_table_options given{};
         given.struct_bytes = sizeof given;
@@ -1249,7 +1250,7 @@ public:
         return Table(made);
     }
 
-    /// Copies an Arrow stream into packed columns; it is taken over and released.
+    /// Copies an Arrow stream into packed columns; takes over the stream and releases it.
     static Table import_stream(ArrowArrayStream *stream, const Stop *stop = nullptr) {
         quarrier_table *made = nullptr;
         quarrier_error *error = nullptr;
@@ -1257,13 +1258,13 @@ public:
         return Table(made);
     }
 
-    /// Gives the rows as an Arrow stream, which the caller releases.
+    /// Exports the rows as an Arrow stream, which the caller must release.
     void export_stream(ArrowArrayStream *stream) const {
         quarrier_error *error = nullptr;
         detail::check(quarrier_table_export(get(), stream, &error), error);
     }
 
-    /// Answers a statement about the table, which is called m in it.
+    /// Answers a statement about the table, whose name in it is m.
     Table query(const std::string &sql, const Stop *stop = nullptr) const {
         quarrier_table *answer = nullptr;
         quarrier_error *error = nullptr;
@@ -1289,16 +1290,16 @@ public:
         return tables;
     }
 
-    /// How many rows there are.
+    /// The number of rows.
     std::uint64_t rows() const noexcept { return quarrier_table_rows(get()); }
-    /// How many columns there are.
+    /// The number of columns.
     std::size_t columns() const noexcept { return quarrier_table_columns(get()); }
-    /// Bytes of memory that the columns take.
+    /// The memory of the columns in bytes.
     std::size_t memory_bytes() const noexcept { return quarrier_table_memory_bytes(get()); }
-    /// How many messages were left out when it was loaded, because they do not parse.
+    /// The number of messages that were rejected during loading, because they do not parse.
     std::uint64_t rejected() const noexcept { return quarrier_table_rejected(get()); }
 
-    /// As the C interface has it.
+    /// The object of the C interface.
     const quarrier_table *get() const noexcept { return table_.get(); }
 
 private:
@@ -1310,7 +1311,7 @@ private:
 /// Zeroed memory that this process can share with others.
 class SharedRegion {
 public:
-    /// New memory.
+    /// Creates new memory.
     explicit SharedRegion(std::size_t length) {
         quarrier_shared_region *made = nullptr;
         quarrier_error *error = nullptr;
@@ -1318,7 +1319,7 @@ public:
         region_.reset(made);
     }
 
-    /// The memory behind a descriptor that another process handed over.
+    /// Wraps the memory of a file descriptor from another process.
     static SharedRegion of_fd(int fd, std::size_t length) {
         quarrier_shared_region *made = nullptr;
         quarrier_error *error = nullptr;
@@ -1326,11 +1327,11 @@ public:
         return SharedRegion(made);
     }
 
-    /// The first byte.
+    /// A pointer to the first byte.
     void *data() const noexcept { return quarrier_shared_region_data(region_.get()); }
-    /// Its length in bytes.
+    /// The length of the region in bytes.
     std::size_t length() const noexcept { return quarrier_shared_region_length(region_.get()); }
-    /// Its descriptor, which stays the region's.
+    /// The file descriptor, which the region keeps.
     int fd() const noexcept { return quarrier_shared_region_fd(region_.get()); }
 
 private:

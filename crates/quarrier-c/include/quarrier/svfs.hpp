@@ -1,13 +1,13 @@
-// For code written to the C++ library svfsc 0.4.1: its namespace SVFS over quarrier's sparse files. Include this
-// in place of svf.h, svfs.h and cpp_svfs.h; nothing else changes.
+// For code written for the C++ library svfsc 0.4.1: its namespace SVFS on top of quarrier's sparse files.
+// Include this in place of svf.h, svfs.h and cpp_svfs.h; nothing else changes.
 //
-// Names, arguments, results and messages are those of svfsc. What differs is what it promises and does not keep:
-// blocks that touch are joined whatever the order of writes, a write that differs from the bytes held loses
-// nothing and names the first byte that differs, a write of no bytes makes no block, and a range that passes
-// 2^64 is not held, nor read or written. size_of() tells the memory that is taken here, and exceptions have
-// what().
+// Names, arguments, results and messages are those of svfsc. This header differs where svfsc breaks its own
+// promises: blocks that touch are joined in any order of writes, a write that differs from the bytes held
+// loses nothing and names the first byte that differs, a write of no bytes creates no block, and a range
+// that extends past 2^64 is not held, and cannot be read or written. size_of() returns the actual memory,
+// and exceptions have what().
 //
-// New code does better with quarrier::SparseFile and quarrier::SparseStore.
+// New code should use quarrier::SparseFile and quarrier::SparseStore.
 #ifndef QUARRIER_SVFS_HPP
 #define QUARRIER_SVFS_HPP
 
@@ -31,7 +31,7 @@
 
 #include "../quarrier.hpp"
 
-/// The version of svfsc that this stands in for.
+/// The version of svfsc that this replaces.
 inline const char *SVFS_CPP_VERSION = "0.4.1";
 inline int SVFS_CPP_VERSION_MAJOR = 0;
 inline int SVFS_CPP_VERSION_MINOR = 4;
@@ -42,7 +42,7 @@ namespace SVFS {
 
 namespace Exceptions {
 
-/// What goes wrong with a file.
+/// The base class of errors of a file.
 class ExceptionSparseVirtualFile : public std::exception {
 public:
     explicit ExceptionSparseVirtualFile(const std::string &in_msg) : msg(in_msg) {}
@@ -54,7 +54,7 @@ protected:
     std::string msg;
 };
 
-/// A write fails.
+/// A write failed.
 class ExceptionSparseVirtualFileWrite : public ExceptionSparseVirtualFile {
 public:
     using ExceptionSparseVirtualFile::ExceptionSparseVirtualFile;
@@ -78,7 +78,7 @@ public:
     using ExceptionSparseVirtualFile::ExceptionSparseVirtualFile;
 };
 
-/// What goes wrong with a system of files.
+/// The base class of errors of a system of files.
 class ExceptionSparseVirtualFileSystem : public std::exception {
 public:
     explicit ExceptionSparseVirtualFileSystem(const std::string &in_msg) : msg(in_msg) {}
@@ -90,19 +90,19 @@ protected:
     std::string msg;
 };
 
-/// There is no file of this ID.
+/// No file has this ID.
 class ExceptionSparseVirtualFileSystemOutOfRange : public ExceptionSparseVirtualFileSystem {
 public:
     using ExceptionSparseVirtualFileSystem::ExceptionSparseVirtualFileSystem;
 };
 
-/// There is a file of this ID already.
+/// A file has this ID already.
 class ExceptionSparseVirtualFileSystemInsert : public ExceptionSparseVirtualFileSystem {
 public:
     using ExceptionSparseVirtualFileSystem::ExceptionSparseVirtualFileSystem;
 };
 
-/// There is no file of this ID to be removed.
+/// No file has this ID, so none can be removed.
 class ExceptionSparseVirtualFileSystemRemove : public ExceptionSparseVirtualFileSystem {
 public:
     using ExceptionSparseVirtualFileSystem::ExceptionSparseVirtualFileSystem;
@@ -116,11 +116,11 @@ typedef std::vector<t_seek_read> t_seek_reads;
 typedef std::uint32_t t_block_touch;
 typedef std::map<t_block_touch, t_fpos> t_block_touches;
 
-/// How a file behaves.
+/// The behaviour of a file.
 typedef struct SparseVirtualFileConfig {
-    /// Memory is overwritten before it is given back.
+    /// Whether to overwrite memory before freeing it.
     bool overwrite_on_exit = false;
-    /// A write that differs from the bytes held is an error.
+    /// Whether a write that differs from the bytes held is an error.
     bool compare_for_diff = true;
 } tSparseVirtualFileConfig;
 
@@ -130,7 +130,7 @@ typedef struct SparseVirtualFileConfig {
 #define QUARRIER_SVF_LOCK static_cast<void>(0)
 #endif
 
-/// A sparse virtual file: fragments of a real file, by their place in it.
+/// A sparse virtual file: fragments of a real file, by offset.
 class SparseVirtualFile {
 public:
     explicit SparseVirtualFile(const std::string &id, double mod_time,
@@ -148,15 +148,16 @@ public:
 #endif
     ~SparseVirtualFile() = default;
 
-    // Bytes in and out.
+    // Reading and writing bytes.
 
-    /// Whether all of the range is held.
+    /// Returns whether all of the range is held.
     [[nodiscard]] bool has(t_fpos fpos, std::size_t len) const noexcept {
         QUARRIER_SVF_LOCK;
         return len == 0 ? is_in_block(fpos) : m_file.has(fpos, len);
     }
 
-    /// Takes bytes in; ExceptionSparseVirtualFileDiff where one differs and that is compared.
+    /// Writes bytes; throws ExceptionSparseVirtualFileDiff if a byte differs and differences are
+    /// compared.
     void write(t_fpos fpos, const char *data, std::size_t len) {
         QUARRIER_SVF_LOCK;
         std::size_t kept = 0;
@@ -185,7 +186,7 @@ public:
         m_time_write = std::chrono::system_clock::now();
     }
 
-    /// Reads bytes; ExceptionSparseVirtualFileRead where one is missing.
+    /// Reads bytes; throws ExceptionSparseVirtualFileRead if one is missing.
     void read(t_fpos fpos, std::size_t len, char *p) {
         QUARRIER_SVF_LOCK;
         quarrier_status status = QUARRIER_STATUS_OK;
@@ -203,14 +204,14 @@ public:
         m_time_read = std::chrono::system_clock::now();
     }
 
-    /// What is missing of the range.
+    /// The missing parts of the range.
     [[nodiscard]] t_seek_reads need(t_fpos fpos, std::size_t len,
                                     std::size_t greedy_length = 0) const noexcept {
         QUARRIER_SVF_LOCK;
         return need_of(fpos, len, greedy_length);
     }
 
-    /// What is missing of many ranges, which are sorted in place.
+    /// The missing parts of many ranges, which are sorted in place.
     [[nodiscard]] t_seek_reads need_many(t_seek_reads &seek_reads,
                                          std::size_t greedy_length = 0) const noexcept {
         QUARRIER_SVF_LOCK;
@@ -227,7 +228,7 @@ public:
         return merged(missing, greedy_length);
     }
 
-    /// Erases everything, and begins to count anew.
+    /// Erases everything, and resets the counts.
     void clear() noexcept {
         QUARRIER_SVF_LOCK;
         m_file.clear();
@@ -238,14 +239,14 @@ public:
         m_time_write = m_time_read = never();
     }
 
-    /// Erases the block that begins here, and returns its length; ExceptionSparseVirtualFileErase where none
-    /// does.
+    /// Erases the block that begins here, and returns its length; throws ExceptionSparseVirtualFileErase if
+    /// no block does.
     std::size_t erase(t_fpos fpos) {
         QUARRIER_SVF_LOCK;
         return erase_block(fpos);
     }
 
-    /// Erases the least recently used blocks, but one, until fewer bytes are held.
+    /// Erases the least recently used blocks, except one, until fewer bytes are held.
     std::size_t lru_punt(std::size_t cache_size_upper_bound) {
         QUARRIER_SVF_LOCK;
         std::size_t removed = 0;
@@ -260,14 +261,15 @@ public:
         return removed;
     }
 
-    // What is held.
+    // The bytes held.
 
     [[nodiscard]] t_seek_reads blocks() const noexcept {
         QUARRIER_SVF_LOCK;
         return converted(m_file.blocks());
     }
 
-    /// The length of the block that begins here; ExceptionSparseVirtualFileRead where none does.
+    /// The length of the block that begins here; throws ExceptionSparseVirtualFileRead if no block
+    /// does.
     std::size_t block_size(t_fpos fpos) const {
         QUARRIER_SVF_LOCK;
         const std::size_t length = block_at(fpos);
@@ -298,16 +300,16 @@ public:
         return blocks.empty() ? 0 : blocks.back().first + blocks.back().second;
     }
 
-    /// The value that the next touch will have.
+    /// The value of the next touch.
     [[nodiscard]] t_block_touch block_touch() const noexcept { return m_touch; }
 
-    /// The latest touch of each block, and where the block begins.
+    /// The latest touch of each block, and the start of the block.
     [[nodiscard]] t_block_touches block_touches() const noexcept {
         QUARRIER_SVF_LOCK;
         return by_touch();
     }
 
-    // What was given and counted.
+    // Settings and counts.
 
     [[nodiscard]] bool file_mod_time_matches(const double &file_mod_time) const noexcept {
         return !(file_mod_time < m_file_mod_time) && !(file_mod_time > m_file_mod_time);
@@ -347,7 +349,8 @@ private:
         return t_seek_reads(spans.begin(), spans.end());
     }
 
-    /// Each range made at least `greedy` long, and those joined that it then covers or touches.
+    /// The ranges, each extended to at least `greedy` bytes, and joined with those that it then covers
+    /// or touches.
     static t_seek_reads merged(const t_seek_reads &ranges, std::size_t greedy) {
         t_seek_reads requests;
         for (const auto &range : ranges) {
@@ -363,7 +366,7 @@ private:
     }
 
     t_seek_reads need_of(t_fpos fpos, std::size_t len, std::size_t greedy) const {
-        // A range that passes the greatest offset is needed as far as there are offsets.
+        // A range past the greatest offset is cut there.
         len = std::min(len, SIZE_MAX - fpos);
         if (m_file.num_bytes() == 0) {
             return {{fpos, std::max(greedy, len)}};
@@ -376,7 +379,7 @@ private:
         return greedy > len && !missing.empty() ? merged(missing, greedy) : missing;
     }
 
-    /// How many bytes are held from here on without a gap.
+    /// The number of bytes held from here on without a gap.
     std::size_t held_from(t_fpos fpos) const noexcept {
         if (!m_file.has(fpos, 1)) {
             return 0;
@@ -395,7 +398,7 @@ private:
         return known;
     }
 
-    /// Whether a block contains this place, or ends at it.
+    /// Whether a block contains this position, or ends at it.
     bool is_in_block(t_fpos fpos) const noexcept {
         return m_file.has(fpos, 1) || (fpos > 0 && m_file.has(fpos - 1, 1));
     }
@@ -439,8 +442,8 @@ private:
         return os.str();
     }
 
-    /// Remembers a use. Uses are kept by place, and told apart by block when somebody asks, or when there are
-    /// many more of them than blocks.
+    /// Records a use. Uses are stored by position, and assigned to blocks when they are queried, or when
+    /// they far outnumber the blocks.
     void touch(t_fpos fpos) {
         m_touches[fpos] = m_touch++;
         if (m_touches.size() > m_touches_max) {
@@ -513,7 +516,7 @@ public:
     SparseVirtualFileSystem operator=(const SparseVirtualFileSystem &) = delete;
     ~SparseVirtualFileSystem() noexcept = default;
 
-    /// Makes a file; ExceptionSparseVirtualFileSystemInsert where there is one of this ID.
+    /// Creates a file; throws ExceptionSparseVirtualFileSystemInsert if one has this ID.
     void insert(const std::string &id, double mod_time) {
         QUARRIER_SVFS_LOCK;
         const auto made = m_svfs.emplace(std::piecewise_construct, std::forward_as_tuple(id),
@@ -524,7 +527,7 @@ public:
         }
     }
 
-    /// Removes the file; ExceptionSparseVirtualFileSystemRemove where there is none.
+    /// Removes the file; throws ExceptionSparseVirtualFileSystemRemove if there is none.
     void remove(const std::string &id) {
         QUARRIER_SVFS_LOCK;
         if (m_svfs.erase(id) == 0) {
@@ -533,7 +536,7 @@ public:
         }
     }
 
-    /// The file; ExceptionSparseVirtualFileSystemOutOfRange where there is none.
+    /// The file; throws ExceptionSparseVirtualFileSystemOutOfRange if there is none.
     [[nodiscard]] const SparseVirtualFile &at(const std::string &id) const {
         const auto found = m_svfs.find(id);
         if (found == m_svfs.end()) {
@@ -542,7 +545,7 @@ public:
         return found->second;
     }
 
-    /// The file; ExceptionSparseVirtualFileSystemOutOfRange where there is none.
+    /// The file; throws ExceptionSparseVirtualFileSystemOutOfRange if there is none.
     [[nodiscard]] SparseVirtualFile &at(const std::string &id) {
         const auto found = m_svfs.find(id);
         if (found == m_svfs.end()) {
@@ -559,7 +562,7 @@ public:
     [[nodiscard]] std::size_t num_bytes() const noexcept { return sum(&SparseVirtualFile::num_bytes); }
     [[nodiscard]] std::size_t num_blocks() const noexcept { return sum(&SparseVirtualFile::num_blocks); }
 
-    /// The IDs of all files, in no order.
+    /// The IDs of all files, in no particular order.
     [[nodiscard]] std::vector<std::string> keys() const noexcept {
         std::vector<std::string> keys;
         keys.reserve(m_svfs.size());

@@ -1,5 +1,5 @@
 /* Random operations on a sparse file, alone and in a store, each compared with a model: an array of bytes
- * and one that says which of them are held. model SEED OPERATIONS */
+ * and one that marks those that are held. model SEED OPERATIONS */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,7 +29,7 @@ static uint32_t draw(uint32_t below) {
         }                                                                                            \
     } while (0)
 
-/* The byte that the file has at an offset. */
+/* The true byte of the file at an offset. */
 static unsigned char truth(uint64_t offset) { return (unsigned char)(offset * 7 + offset / 13); }
 
 static bool model_has(uint64_t offset, uint64_t length) {
@@ -41,7 +41,7 @@ static bool model_has(uint64_t offset, uint64_t length) {
     return true;
 }
 
-/* The ranges of the model in a state, within a range. */
+/* The runs of held, or missing, bytes of the model within a range. */
 static size_t model_runs(uint64_t offset, uint64_t length, bool wanted, quarrier_span *spans) {
     size_t count = 0;
     for (uint64_t at = offset; at < offset + length; at++) {
@@ -136,7 +136,7 @@ static void do_need(const quarrier_sparse_file *file, uint64_t offset, uint64_t 
     EXPECT(quarrier_sparse_file_need(file, offset, length, 0, given, BYTES, &count, NULL) ==
            QUARRIER_STATUS_OK);
     compare(given, count, expected, expected_count);
-    /* Greedy requests cover what is missing, begin with a missing byte, and are long enough. */
+    /* Greedy requests cover all missing bytes, begin with a missing byte, and are long enough. */
     uint64_t greedy = 1 + draw(40);
     EXPECT(quarrier_sparse_file_need(file, offset, length, greedy, given, BYTES, &count, NULL) ==
            QUARRIER_STATUS_OK);
@@ -179,7 +179,7 @@ static void check_all(const quarrier_sparse_file *file) {
     EXPECT(quarrier_sparse_file_num_bytes(file) == bytes);
 }
 
-/* The same file again, from its bytes. */
+/* The same file, restored from its bytes. */
 static quarrier_sparse_file *stored(quarrier_sparse_file *file) {
     quarrier_bytes *bytes = NULL;
     quarrier_sparse_file *again = NULL;
@@ -222,7 +222,7 @@ int main(int argc, char **argv) {
                 file = again;
                 is_own = true;
             } else if (draw(50) == 0 && is_own && !quarrier_sparse_store_has(store, "model")) {
-                /* From here on it is a file of the store, also once that has it no more. */
+                /* From here on it is a file of the store, even after its removal. */
                 is_own = false;
                 EXPECT(quarrier_sparse_store_insert(store, file, NULL) == QUARRIER_STATUS_OK);
                 EXPECT(quarrier_sparse_store_insert(store, file, NULL) == QUARRIER_STATUS_ARGUMENT);
