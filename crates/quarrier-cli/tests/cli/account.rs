@@ -16,7 +16,7 @@ fn number(value: &Value, path: &str) -> f64 {
     value.pointer(path).and_then(Value::as_f64).unwrap_or_else(|| panic!("{path} in {value}"))
 }
 
-/// Whether statistics have all that the contract asks for, of whatever command.
+/// Whether statistics of any command have every field that the contract requires.
 pub(crate) fn has_every_key(stats: &Value) -> bool {
     let keys = "command bytes seconds bytes_per_second findings workers buffers buffer_bytes engine \
                 device stages ceiling limited_by";
@@ -25,7 +25,7 @@ pub(crate) fn has_every_key(stats: &Value) -> bool {
         && stages.iter().all(|of| of["busy_seconds"].is_f64() && of["waiting_seconds"].is_f64())
 }
 
-/// Statistics that the contract asks for, consistent in themselves.
+/// The statistics, checked against the contract and for consistency.
 #[track_caller]
 fn check_stats(text: &[u8], bytes: u64, findings: u64) -> Value {
     assert_eq!(text.iter().filter(|byte| **byte == b'\n').count(), 1, "one line");
@@ -45,7 +45,7 @@ fn check_stats(text: &[u8], bytes: u64, findings: u64) -> Value {
         assert!(number(of_stage, "/busy_seconds") >= 0.0);
         assert!(number(of_stage, "/waiting_seconds") >= 0.0);
     }
-    // No stage can be busier than all its threads all the time.
+    // The busy time of a stage cannot exceed the time of all its threads.
     let workers = number(&stats, "/workers");
     assert!(workers >= 1.0 && number(&stats, "/buffers") >= 1.0);
     assert!(number(&stats, "/stages/work/busy_seconds") <= 1.05 * seconds * workers + 0.001);
@@ -194,7 +194,7 @@ fn quiet_is_silent_but_for_the_findings() {
         let ran = lab.search(["abc", "f", quiet]);
         assert_eq!(ran.is_clean().text(), "f:2: abc: abc\n");
     }
-    // Errors are not for hushing.
+    // --quiet does not suppress errors.
     lab.search(["abc", "missing", "--quiet"]).refuses(&["missing"]);
 }
 
@@ -241,7 +241,7 @@ fn help_names_every_option_of_the_contract_and_has_examples() {
     let number = env!("CARGO_PKG_VERSION");
     let version = run(lab.command(["-V"]), b"");
     assert_eq!(version.text(), format!("quarrier {number}\n"));
-    // Scripts take the second word.
+    // Scripts read the second word.
     let version = run(lab.command(["--version"]), b"");
     assert_eq!(version.text().split_whitespace().nth(1), Some(number));
     assert!(version.text().contains("\nfeatures: "), "{version:?}");

@@ -1,11 +1,11 @@
-//! Makes archives.
+//! Builds archives.
 
 use std::io::Write;
 
 use flate2::write::{DeflateEncoder, GzEncoder};
 use flate2::{Compression, Crc};
 
-/// A zip archive of members: name, content, and whether it is deflated.
+/// A zip archive of members: name, content, and whether to deflate it.
 pub(crate) fn zip(members: &[(&str, &[u8], bool)]) -> Vec<u8> {
     let (mut bytes, mut directory) = (Vec::new(), Vec::new());
     for (name, content, is_deflated) in members {
@@ -47,7 +47,7 @@ pub(crate) fn zip(members: &[(&str, &[u8], bool)]) -> Vec<u8> {
     bytes
 }
 
-/// A tape (tar) of members: name and content.
+/// A tar archive of members: name and content.
 pub(crate) fn tar(members: &[(&str, &[u8])]) -> Vec<u8> {
     let mut bytes = Vec::new();
     for (name, content) in members {
@@ -64,7 +64,7 @@ pub(crate) fn tar(members: &[(&str, &[u8])]) -> Vec<u8> {
         bytes.extend(*content);
         bytes.resize(bytes.len().next_multiple_of(512), 0);
     }
-    // Tapes have records of twenty blocks.
+    // A tape record has twenty blocks.
     bytes.resize((bytes.len() + 1024).next_multiple_of(10_240), 0);
     bytes
 }
@@ -75,7 +75,7 @@ pub(crate) fn gz(content: &[u8]) -> Vec<u8> {
     encoder.finish().unwrap()
 }
 
-/// A picture of one pixel, with a comment of at most 255 bytes.
+/// A one-pixel picture, with a comment of at most 255 bytes.
 pub(crate) fn gif(comment: &[u8]) -> Vec<u8> {
     let mut bytes = b"GIF89a\x01\0\x01\0\x80\0\0\0\0\0\xFF\xFF\xFF".to_vec();
     bytes.extend([0x21, 0xFE, comment.len() as u8]);

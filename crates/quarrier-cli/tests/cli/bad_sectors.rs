@@ -1,6 +1,6 @@
-//! Sectors that cannot be read: exit code 3, each range listed, everything around is searched.
+//! Unreadable sectors: exit code 3, each range listed, everything around them searched.
 //!
-//! No real disk can be asked to fail, so `strace` lets reads of the file fail as one would.
+//! No real disk fails on request, so `strace` makes reads of the file fail like one.
 
 use std::ffi::OsStr;
 
@@ -9,10 +9,10 @@ use crate::harness::{Lab, Ran, run, skip, works};
 const LENGTH: usize = 300_000;
 /// Chunks of 64 KiB: the fifth read of one begins here.
 const BAD: u64 = 4 * 65_536;
-/// The fifth chunk and four of its sectors, where the thread that reads it has opened the file too: two
-/// reads come before, of its beginning and its end.
+/// The reads of the fifth chunk and four of its sectors, if the thread that reads them also opened the
+/// file: two reads come before, of its beginning and its end.
 const BY_OPENER: &str = "7..11";
-/// The same where another thread reads.
+/// The same reads, if another thread makes them.
 const BY_READER: &str = "5..9";
 
 /// A lab with `<needle>` before, in and after the failing sectors.
@@ -28,7 +28,7 @@ fn lab() -> Option<Lab> {
     Some(Lab::with(bytes))
 }
 
-/// A search in which the reads of `f` with these numbers fail, counted for each thread.
+/// Runs a search in which the reads of `f` with these numbers fail, counted for each thread.
 fn search(lab: &Lab, failing: &str, args: &[&str]) -> Ran {
     let inject = format!("inject=pread64:error=EIO:when={failing}");
     let path = lab.path("f").canonicalize().unwrap();
@@ -43,7 +43,7 @@ fn search(lab: &Lab, failing: &str, args: &[&str]) -> Ran {
 #[test]
 fn bad_sectors_are_listed_and_everything_around_them_is_searched() {
     let Some(lab) = lab() else { return };
-    // The fifth read fails, then four of its sectors, one by one.
+    // The fifth read fails, then those of four of its sectors.
     let range = format!("f: bytes {BAD}..{} could not be read", BAD + 4 * 512);
     for (failing, access) in [
         (BY_OPENER, &["--access", "read"][..]),

@@ -32,12 +32,12 @@ fn a_source_that_was_filled_in_is_read_without_its_server() {
     let before = server.requests();
     let found = lab.offsets(["needle", "--offline", "--cache", "c", &server.url]);
     assert_eq!((found, server.requests()), (expected.clone(), before));
-    // The environment says it for every command.
+    // The environment turns it on for every command.
     let mut command = lab.search_command(["needle", &server.url, "--format", "json"]);
     command.env("QUARRIER_CACHE", lab.path("c")).env("QUARRIER_OFFLINE", "1");
     let found: Vec<u64> = run(command, b"").rows().iter().map(|row| row.offset).collect();
     assert_eq!((found, server.requests()), (expected, before));
-    // What is there already is not fetched again.
+    // Cached bytes are not fetched again.
     let ran = cache(&lab, &["fill", &server.url, "--cache", "c", "--format", "json"]);
     assert!(rows(ran.is_clean())[0]["fetched"].as_u64().unwrap() < 100_000);
 }
@@ -109,7 +109,7 @@ fn objects_are_listed_verified_and_cleared() {
     }
     let ran = cache(&lab, &["verify", &one.url, "--cache", "c"]);
     ran.says(3, &[&one.url, "damaged"]);
-    // It is fetched again.
+    // The object is fetched again.
     cache(&lab, &["fill", &one.url, "--cache", "c"]).is_clean();
     assert_eq!(cache(&lab, &["clear", &one.url, "--cache", "c"]).is_clean().lines().len(), 1);
     assert_eq!(cache(&lab, &["clear", &one.url, "--cache", "c"]).code, Some(1));

@@ -45,7 +45,7 @@ pub(crate) fn carve(lab: &Lab, args: &[&str]) -> Ran {
     run(command, b"")
 }
 
-/// All files below a folder, with their bytes; without the case file, whose times differ between runs.
+/// All files below a folder, with their bytes; except the case file, whose times differ between runs.
 pub(crate) fn tree(folder: &Path) -> BTreeMap<String, Vec<u8>> {
     let mut found = BTreeMap::new();
     let mut folders = vec![folder.to_path_buf()];
@@ -119,7 +119,7 @@ fn a_dry_run_writes_nothing_and_prints_the_rows_of_the_report() {
     let before = lab.names();
     for args in [&["f", "--dry-run"][..], &["f", "--dry-run", "-o", "other"]] {
         let ran = carve(&lab, &[args, &["--format", "json"]].concat());
-        // Rows come in the order of discovery: broken files at the end.
+        // Rows are in the order of discovery, with broken files at the end.
         let sorted = |text: &str| text.lines().map(str::to_string).collect::<BTreeSet<_>>();
         assert_eq!(sorted(ran.is_clean().text()), sorted(&report));
         assert_eq!(ran.lines().len(), 3);
@@ -217,7 +217,7 @@ fn the_statistics_have_the_fields_of_every_command() {
     assert!(["read", "work", "sink"].contains(&stats["limited_by"].as_str().unwrap()));
 }
 
-/// `content` in gzip, not compressed, with a name.
+/// `content` as gzip, stored, with a name.
 fn gz(content: &[u8]) -> Vec<u8> {
     let mut sum = !0u32;
     for byte in content {

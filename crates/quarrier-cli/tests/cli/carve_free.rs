@@ -1,4 +1,4 @@
-//! `quarrier carve --unallocated`: deleted files are found, and those that are there are not.
+//! `quarrier carve --unallocated` finds deleted files, and leaves out allocated ones.
 
 use std::ffi::OsStr;
 use std::process::{Command, Stdio};
@@ -6,7 +6,8 @@ use std::process::{Command, Stdio};
 use crate::carve::{carve, gif, tree};
 use crate::harness::{Lab, skip};
 
-/// Runs a system program, which may be in a folder of root only; returns whether it succeeded.
+/// Runs a system program, which may be in a folder that only root has on its path; returns whether it
+/// succeeded.
 pub(crate) fn does(lab: &Lab, program: &str, args: &[&str]) -> bool {
     let mut command = Command::new(program);
     let path = std::env::var("PATH").unwrap_or_default();
@@ -16,7 +17,7 @@ pub(crate) fn does(lab: &Lab, program: &str, args: &[&str]) -> bool {
     command.status().is_ok_and(|status| status.success())
 }
 
-/// Pictures of several blocks, and a volume `f` of 16 MiB that holds nothing yet.
+/// Pictures of several blocks, and an empty volume `f` of 16 MiB.
 fn lab() -> Lab {
     let lab = Lab::new();
     lab.put_sparse("f", 16 << 20, &[]);
@@ -83,7 +84,7 @@ fn what_is_free_is_cut_to_the_range_and_told_in_the_report() {
     let offset = row["offset"].as_u64().unwrap();
     let page = std::fs::read_to_string(lab.path("page.html")).unwrap();
     assert!(page.contains("as ext at byte 0 says"));
-    // The tables before the first file are no file's, either.
+    // The tables before the first file do not belong to a file, either.
     let before = format!("0..{offset}");
     let ran = carve(&lab, &["f", "--dry-run", "--unallocated", "--range", &before]);
     assert_eq!((ran.code, ran.text()), (Some(1), ""), "{}", ran.stderr);
@@ -102,7 +103,7 @@ fn where_no_file_system_says_what_is_free_carving_refuses() {
 #[test]
 fn what_no_file_system_that_is_read_has_is_listed_and_carved() {
     let lab = Lab::new();
-    // Swap from sector 10, a partition of nobody knows what from sector 100, and a picture in each.
+    // Swap from sector 10, a partition of unknown type from sector 100, and a picture in each.
     let mut disk = vec![0; 400 * 512];
     for (index, kind, start, sectors) in [(0, 0x82, 10u32, 50u32), (1, 0x83, 100, 100)] {
         let entry = 446 + index * 16;

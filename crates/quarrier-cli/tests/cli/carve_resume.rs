@@ -1,4 +1,4 @@
-//! `quarrier carve --resume`: after a kill, a full disk, Ctrl-C; and where it refuses.
+//! `quarrier carve --resume`: after a kill, a full disk, Ctrl-C; and when it refuses.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -12,7 +12,7 @@ use crate::carve::{carve, gif, lab, tree};
 use crate::carve_free::does;
 use crate::harness::{Lab, Ran, drain, noise, run, skip, wait, works};
 
-/// An image of several strides that is mostly holes, with many pictures, some of them broken.
+/// An image of several strides, mostly holes, with many pictures, some of them broken.
 fn large() -> Lab {
     let lab = Lab::new();
     lab.put_sparse("f", 5 << 28, &[]);
@@ -60,7 +60,7 @@ fn whenever_it_is_killed_the_next_run_ends_as_an_undisturbed_one() {
     assert!(kills > 0, "no run was slow enough to be killed");
 }
 
-/// A folder as a kill leaves it: files are written, the reports are not.
+/// A folder after a kill: files are written, the reports are not.
 fn begun(lab: &Lab, folder: &str) -> PathBuf {
     begun_with(lab, folder, &[])
 }
@@ -126,7 +126,7 @@ fn a_journal_that_is_torn_or_changed_is_believed_up_to_there() {
         fs::write(&journal, bytes).unwrap();
         let ran = carve(&lab, &["f", "-o", &name, "--resume"]);
         if damage == "empty" {
-            // The bytes there cannot be read any more.
+            // The bytes there are no longer readable.
             ran.refuses(&["out-3", "cannot be read any more"]);
         } else {
             assert_eq!(ran.code, Some(0), "{damage}: {ran:?}");
@@ -135,8 +135,8 @@ fn a_journal_that_is_torn_or_changed_is_believed_up_to_there() {
     }
 }
 
-/// The bytes that put a file of one cluster into an empty FAT32: its entry in the root folder, and the end
-/// of its chain.
+/// Writes a file of one cluster into an empty FAT32 volume: its entry in the root folder, and the end of
+/// its chain.
 fn file_of_a_cluster(volume: &fs::File, cluster: u16) -> [(u64, Vec<u8>); 2] {
     let mut boot = [0; 64];
     volume.read_exact_at(&mut boot, 0).unwrap();
@@ -161,7 +161,7 @@ fn a_run_goes_on_only_with_the_same_free_ranges() {
     let folder = begun_with(&lab, "out", &["--unallocated"]);
     carve(&lab, &["f", "-o", "out", "--resume"]).refuses(&["other options"]);
     let file = fs::OpenOptions::new().read(true).write(true).open(lab.path("f")).unwrap();
-    // For a moment there is a file of one cluster.
+    // For a moment the volume has a file of one cluster.
     let places = file_of_a_cluster(&file, 9000);
     let before = places.clone().map(|(at, bytes)| {
         let mut old = vec![0; bytes.len()];
@@ -217,7 +217,7 @@ fn links_in_the_folder_lead_nowhere() {
         carve(&lab, &["f", "-o", "out", "--resume"]).says(2, &["out", "irectory"]);
         assert_eq!(fs::read_dir(&outside).unwrap().count(), 0, "{name}");
     }
-    // A report is replaced, not written through.
+    // A report is replaced, not overwritten in place.
     let folder = begun(&lab, "out");
     lab.put("mine", "dear");
     symlink(lab.path("mine"), folder.join("report.jsonl")).unwrap();
@@ -226,7 +226,7 @@ fn links_in_the_folder_lead_nowhere() {
     assert!(!fs::symlink_metadata(folder.join("report.jsonl")).unwrap().is_symlink());
 }
 
-/// A small file system, which goes away in the end.
+/// A small file system, unmounted on drop.
 struct Disk(PathBuf);
 
 impl Disk {
@@ -275,7 +275,7 @@ fn on_a_full_disk_the_report_is_true_and_with_more_room_the_run_goes_on() {
     assert!(tree(&disk.0.join("out")) == expected);
 }
 
-/// Every row's file is there, and every file has its row.
+/// Checks that every row's file exists, and every file has its row.
 fn check_report(folder: &Path) {
     let report = fs::read_to_string(folder.join("report.jsonl")).unwrap();
     let mut named: Vec<String> = Vec::new();
@@ -304,7 +304,7 @@ fn ctrl_c_leaves_whole_files_and_a_report_of_them() {
         works("kill", &[OsStr::new("-INT"), OsStr::new(&child.id().to_string())]);
         let (out, err) = (drain(child.stdout.take().unwrap()), drain(child.stderr.take().unwrap()));
         let ran = Ran::new(wait(&mut child), out, &err);
-        // Before its handlers are there, a signal ends it; then nothing is begun.
+        // Until its handlers are installed, a signal kills the process; nothing has begun then.
         if ran.code == Some(130) && lab.path(&folder).join("report.jsonl").exists() {
             ran.says(130, &["f: interrupted", "--resume"]);
             if fs::metadata(lab.path(&folder).join("report.jsonl")).unwrap().len() > 0 {

@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::carve::{carve, gif, image, tree};
 use crate::harness::{Lab, Ran, noise, run};
 
-/// A folder `d` with pictures in two of its four files, one of them hidden and packed.
+/// A folder `d` with pictures in two of its four files, one of them hidden and compressed.
 fn lab() -> Lab {
     let lab = Lab::new();
     fs::create_dir_all(lab.path("d/b/c")).unwrap();
@@ -51,7 +51,7 @@ fn each_file_of_a_folder_has_what_it_has_alone() {
         let bytes = fs::read(lab.path("out").join(row["path"].as_str().unwrap())).unwrap();
         assert_eq!(bytes.len() as u64, row["length"].as_u64().unwrap());
     }
-    // Nothing is found in the others, so they have no subfolder.
+    // The other sources hold no files, so they have no subfolder.
     let parts = parts(&lab, "out");
     assert_eq!(parts.len(), 2);
     for (part, source) in parts.iter().zip(["d/a.img", "d/b/c/.hidden.gz"]) {
@@ -107,7 +107,7 @@ fn a_source_that_fails_is_said_and_tried_again_by_resume() {
     assert_eq!(tree(&lab.path("out")), tree(&lab.path("again")));
     verify(&lab, "out").is_clean();
     carve(&lab, &["d", "-o", "out", "--resume"]).says(0, &["finished already"]);
-    // A line that was cut by a kill is no line.
+    // A line that a kill truncated does not count.
     let list = lab.path("out/sources.jsonl");
     let text = fs::read_to_string(&list).unwrap();
     fs::write(&list, &text[..text.len() - 9]).unwrap();

@@ -55,7 +55,7 @@ fn two_runs_differ_in_the_clock_alone() {
     let [mut one, mut two] = ["one", "two"].map(|folder| case(&lab, folder));
     for case in [&mut one, &mut two] {
         case["clock"] = Value::Null;
-        // The command names the folder, and the seal is over the command.
+        // The command names the folder, and the seal covers the command.
         case["command"] = Value::Null;
         case["seal"] = Value::Null;
     }
@@ -72,7 +72,7 @@ fn a_changed_byte_anywhere_is_found() {
         let before = std::fs::read(lab.path(path)).unwrap();
         let mut changed = before.clone();
         let at = match path {
-            // A digit of the version, so that it still is JSON.
+            // Change a digit of the version, so that the file remains JSON.
             "out/case.json" => before.windows(2).position(|two| two == b"0.").unwrap(),
             _ => before.len() / 2,
         };
@@ -176,7 +176,7 @@ fn the_hashes_that_are_wanted_are_in_rows_and_verified() {
             .contains(&format!("<hashdigest type=\"md5\">{}</hashdigest>", md5(&first)))
     );
     quarrier(&lab, &["verify", "out"]).is_clean();
-    // A hash that is wrong is found, though SHA-256 is right; the seal is made anew.
+    // A wrong hash is found although SHA-256 is right; the seal is computed again.
     let text = std::fs::read_to_string(lab.path("out/case.json")).unwrap();
     let blake3 = row["blake3"].as_str().unwrap();
     let wrong = text.replace(blake3, &"0".repeat(64));

@@ -1,5 +1,5 @@
-//! A file that another process changes, cuts or appends to while it is read: the output is UTF-8, in
-//! whole rows, with the right exit code and without a signal.
+//! A file that another process changes, truncates or appends to while it is read: the output is UTF-8,
+//! in whole rows, with the right exit code, and no signal ends the run.
 
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::FileExt;
@@ -14,16 +14,16 @@ const LINES: usize = 40_000;
 /// The action of the other process.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Change {
-    /// Bytes within characters of several bytes come and go, in every other line.
+    /// Bytes inside multi-byte characters change, in every other line.
     Flips,
-    /// The file is cut, and longer again.
+    /// The file is truncated, and grows again.
     Cuts,
     /// Lines are appended, each in two writes.
     Grows,
 }
 
 impl Change {
-    /// Does it once, all through the file or until `is_over`.
+    /// Acts once on the whole file, or until `is_over`.
     fn once(self, file: &File, round: u64, is_over: &AtomicBool) {
         let length = (LINE.len() * LINES) as u64;
         match self {
@@ -54,7 +54,7 @@ impl Change {
     }
 }
 
-/// Runs the binary some times while the file `f` is changed, and gives each answer to `judge`.
+/// Runs the binary several times while the file `f` changes, and passes each answer to `judge`.
 fn check(change: Change, args: &[&str], judge: impl Fn(&Ran)) {
     let lab = Lab::with(LINE.repeat(LINES));
     let file = OpenOptions::new().write(true).open(lab.path("f")).unwrap();
@@ -81,7 +81,7 @@ fn check(change: Change, args: &[&str], judge: impl Fn(&Ran)) {
     });
 }
 
-/// Ends the changes, also when a check fails.
+/// Stops the changes, even when a check fails.
 struct Stops<'f>(&'f AtomicBool);
 
 impl Drop for Stops<'_> {
@@ -90,7 +90,7 @@ impl Drop for Stops<'_> {
     }
 }
 
-/// Found, and nothing failed; or, where the file was cut, an error that says so.
+/// Checks that findings came without a failure; or, if the file was truncated, that an error says so.
 fn check_code(change: Change, ran: &Ran) {
     match ran.code {
         Some(0) => {}
@@ -106,7 +106,7 @@ fn check_code(change: Change, ran: &Ran) {
 
 const CHANGES: [Change; 3] = [Change::Flips, Change::Cuts, Change::Grows];
 
-/// Messages as they stand in the file, and as rows.
+/// Messages verbatim, and as rows.
 #[test]
 fn filter_prints_valid_messages_of_a_changing_file() {
     for change in CHANGES {

@@ -1,5 +1,5 @@
-//! Images of every kind, damaged where they begin, through the commands that read disks: one line says what is
-//! wrong, beside lists of what could not be read, and the exit code says what came of it.
+//! Images of every type with a damaged beginning, through the commands that read disks: one line names the
+//! damage, besides lists of unreadable ranges, and the exit code reflects the result.
 
 use std::io::Write;
 
@@ -26,7 +26,7 @@ fn zlib(bytes: &[u8]) -> Vec<u8> {
     encoder.finish().unwrap()
 }
 
-/// A DMG of chunks of 64 KiB, stored and packed by zlib in turn.
+/// A DMG of chunks of 64 KiB, alternately stored and compressed with zlib.
 fn dmg(disk: &[u8]) -> Vec<u8> {
     let (mut file, mut table) = (Vec::new(), b"mish\0\0\0\x01".to_vec());
     table.extend([0; 8]);
@@ -65,7 +65,7 @@ fn dmg(disk: &[u8]) -> Vec<u8> {
     [&file[..], list.as_bytes(), &trailer].concat()
 }
 
-/// An Ex01 of packed chunks of 32 KiB.
+/// An Ex01 of compressed chunks of 32 KiB.
 fn ex01(disk: &[u8]) -> Vec<u8> {
     let mut file = b"EVF2\x0d\x0a\x81\x00\x01\x00\x01\x00\x01\0\0\0".to_vec();
     file.resize(32, 0);
@@ -104,7 +104,7 @@ fn ex01(disk: &[u8]) -> Vec<u8> {
     file
 }
 
-/// A disk of 256 KiB with a file of many lines; `None` without the program that makes it.
+/// A disk of 256 KiB with a file of many lines; `None` without the program that creates it.
 fn disk(lab: &Lab) -> Option<Vec<u8>> {
     std::fs::create_dir(lab.path("files")).unwrap();
     let text: String = (0..2000).map(|number| format!("invoice {number}\n")).collect();
@@ -118,7 +118,7 @@ fn disk(lab: &Lab) -> Option<Vec<u8>> {
     made.then(|| std::fs::read(lab.path("disk")).unwrap())
 }
 
-/// Sound images of the disk, by the endings of their names: of all kinds for which there is a writer.
+/// Intact images of the disk, by extension: every type that a writer exists for.
 fn images(lab: &Lab, disk: &[u8]) -> Vec<(&'static str, Vec<u8>)> {
     let mut images = vec![
         ("E01", ewf(disk, 1 << 20).remove(0)),
@@ -149,7 +149,8 @@ fn images(lab: &Lab, disk: &[u8]) -> Vec<(&'static str, Vec<u8>)> {
     images
 }
 
-/// The image cut off, and with bytes overwritten, where it begins; a packed one may be short.
+/// The image truncated, and with bytes overwritten, near its beginning; a compressed image may be
+/// short.
 fn damaged(image: &[u8]) -> Vec<Vec<u8>> {
     let early = image.len().min(4000) / 2;
     let overwritten = |at: usize| {
@@ -161,7 +162,7 @@ fn damaged(image: &[u8]) -> Vec<Vec<u8>> {
     cut.into_iter().chain([40, early - 100].map(overwritten)).collect()
 }
 
-/// Whether a line lists a range of the source, or a place of a file system, that could not be read.
+/// Whether a line lists an unreadable range of the source, or place of a file system.
 fn is_listed(line: &str) -> bool {
     let is_place = |(_, rest): (&str, &str)| rest.contains(" at byte ");
     line.ends_with(" could not be read")
@@ -173,7 +174,7 @@ fn check(ran: &Ran, named: &str, at: &str) {
     let lines: Vec<&str> = ran.stderr.lines().collect();
     let said = lines.iter().filter(|line| !is_listed(line)).count();
     let expected = match ran.code {
-        // The command did not need what is missing.
+        // The command did not need the missing part.
         Some(0 | 1) => lines.len() <= 1,
         Some(2) => lines.len() == 1,
         Some(3) => !lines.is_empty() && said <= 1,

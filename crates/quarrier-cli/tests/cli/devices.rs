@@ -1,4 +1,4 @@
-//! Block devices, and reading past the page cache.
+//! Block devices, and reads that bypass the page cache.
 
 use std::process::Command;
 
@@ -22,7 +22,7 @@ impl Drop for LoopDevice {
     }
 }
 
-/// Bytes with `<needle>` at places that matter: first, over pages, last.
+/// Bytes with `<needle>` at critical places: first, across pages, last.
 fn image() -> (Vec<u8>, Vec<u64>) {
     let mut bytes = noise(2 << 20, 5);
     let places = [0, 4090, 512 * 777, 1 << 20, (2 << 20) - 8];

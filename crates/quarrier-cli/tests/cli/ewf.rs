@@ -1,4 +1,4 @@
-//! EWF images: the same rows as from the bytes that they hold.
+//! EWF images: the same rows as from the bytes inside.
 
 use std::path::Path;
 
@@ -12,7 +12,7 @@ use crate::remote::Server;
 
 const CHUNK_BYTES: usize = 32 << 10;
 
-/// Adler-32, as plain as it is defined.
+/// Adler-32, straight from its definition.
 pub(crate) fn sealed(mut bytes: Vec<u8>) -> Vec<u8> {
     let (mut a, mut b) = (1u32, 0u32);
     for &byte in &bytes {
@@ -71,7 +71,7 @@ pub(crate) fn ewf(media: &[u8], chunks_each: usize) -> Vec<Vec<u8>> {
     media.chunks(CHUNK_BYTES * chunks_each).enumerate().map(segment_of).collect()
 }
 
-/// A lab with the media as `f` and its image as `image.E01` and on.
+/// A lab with the media as `f` and its image as `image.E01` and following segments.
 fn lab_with(media: &[u8]) -> (Lab, usize) {
     let lab = Lab::with(media);
     let segments = ewf(media, 4);
@@ -97,7 +97,7 @@ fn an_image_gives_the_rows_of_the_bytes_it_holds() {
     let from_file = lab.search(patterns.iter().chain(&["f"])).rows();
     assert!(from_file.len() > 100);
     for extra in [&[][..], &["--buffer-size", "4K", "--workers", "3"], &["--direct"]] {
-        // A shell expands a glob to all segments, which are one source nevertheless.
+        // A shell expands a glob to all segments, which are still one source.
         for named in [&["image.E01"][..], &["image.E01", "image.E02", "image.E03"], &["image.E*"]] {
             let mut rows = lab.search(patterns.iter().chain(extra).chain(named)).rows();
             assert!(rows.iter().all(|row| row.source == "image.E01"));
@@ -190,7 +190,7 @@ fn damage_that_keeps_a_command_from_beginning_is_said_once() {
         assert_eq!((ran.code, lines), (Some(2), 1), "{arguments:?}: {}", ran.stderr);
         assert!(ran.stderr.contains("the image ends before chunk 0"), "{}", ran.stderr);
     }
-    // The others list what they could not read, after the cause.
+    // The other commands list the unreadable ranges after the cause.
     for arguments in [&["search", "x", "image.E01"][..], &["carve", "image.E01", "--dry-run"]] {
         let ran = run(lab.command(arguments), b"");
         let lines: Vec<_> = ran.stderr.lines().collect();
@@ -221,7 +221,7 @@ fn known_images_give_the_same_rows_from_every_container() {
     assert_eq!(rows_of("ext2.split.E01"), raw);
 }
 
-/// Three pictures over the seams of chunks and segments, one broken, in 350 KiB.
+/// Three pictures across the borders of chunks and segments, one broken, in 350 KiB.
 fn pictures() -> Vec<u8> {
     let mut broken = gif("c");
     *broken.last_mut().unwrap() = 0x77;
@@ -229,7 +229,7 @@ fn pictures() -> Vec<u8> {
     image(700 * 512, &[(CHUNK_BYTES - 9, &gif("a")), (120_000, &long), (250_000, &broken)])
 }
 
-/// The files of a carved folder, but for the name of the source in its reports.
+/// The files of a carved folder, without the name of the source in its reports.
 fn carved(lab: &Lab, source: &str, folder: &str) -> Vec<(String, String)> {
     let ran = carve(lab, &[source, "-o", folder]);
     assert!(ran.code < Some(2) && ran.stderr.is_empty(), "{ran:?}");
@@ -253,7 +253,7 @@ fn the_hash_that_is_stored_in_an_image_is_compared_when_asked_for() {
     carve(&lab, &["image.E01", "-o", "out", "--verify", "--report", "page.html"])
         .says(0, &[&format!("image.E01: stored MD5 {md5}: matches")]);
     assert!(std::fs::read_to_string(lab.path("page.html")).unwrap().contains(&md5));
-    // Another hash, which its checksum says is meant so.
+    // Another hash, with a matching checksum.
     let mut segment = std::fs::read(lab.path("image.E03")).unwrap();
     let at = segment.len() - 76 - 36;
     let hash = sealed([&[0xAB; 16][..], &[0; 16]].concat());
@@ -262,7 +262,7 @@ fn the_hash_that_is_stored_in_an_image_is_compared_when_asked_for() {
     carve(&lab, &["image.E01", "-o", "other", "--verify"])
         .says(3, &[&"ab".repeat(16), "does not match", &md5]);
     assert!(tree(&lab.path("other")) == tree(&lab.path("out")));
-    // A hash that is damaged itself.
+    // A damaged hash.
     segment[at] ^= 1;
     lab.put("image.E03", &segment);
     carve(&lab, &["image.E01", "--dry-run", "--verify"]).refuses(&["hash", "image.E03"]);

@@ -26,7 +26,7 @@ fn an_explanation_says_the_order_what_was_skipped_and_what_is_shared() {
         ran.lines().iter().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!(lines[0]["count"], 4);
     assert_eq!(lines[1]["count"], 6_627);
-    // All ids below 10 stand in the first of five blocks.
+    // All ids below 10 are in the first of five blocks.
     assert_eq!(lines[0]["blocks_skipped"], 4);
     let shared = lines[0]["steps"].as_array().unwrap().iter().any(|step| step["uses"] == 2);
     assert!(shared, "{}", lines[0]);
@@ -80,7 +80,7 @@ fn what_cannot_be_explained_is_an_error_in_one_line() {
 #[test]
 fn parquet_is_left_to_the_second_binary() {
     let lab = Lab::with("PAR1 and whatever follows");
-    // Alone: no second binary stands beside it, or on the path.
+    // The binary alone: no second binary beside it, or on the path.
     let alone = lab.path("quarrier");
     std::fs::copy(env!("CARGO_BIN_EXE_quarrier"), &alone).unwrap();
     let mut command = std::process::Command::new(alone);

@@ -1,4 +1,4 @@
-//! Failures on the way: a source among others, a full disk, a pipe that closes.
+//! Failures during a run: a source among others, a full disk, a pipe that closes.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -15,7 +15,7 @@ fn a_missing_source_beside_a_good_one_leaves_the_good_one_searched() {
         let ran = lab.search(["abc", sources[0], sources[1]]);
         assert_eq!(ran.says(2, &["missing", "No such file"]).text(), "f:2: abc: abc\n");
     }
-    // Even where nothing was found, the failure counts.
+    // Even if nothing was found, the failure counts.
     assert_eq!(lab.search(["zzz", "f", "missing"]).says(2, &["missing"]).text(), "");
 }
 
@@ -48,7 +48,7 @@ fn a_report_in_a_folder_that_is_not_there_is_told_before_the_search() {
     assert_eq!(lab.names().len(), 1);
 }
 
-/// A small file system that goes away in the end.
+/// A small file system, unmounted on drop.
 pub(crate) struct FullDisk(PathBuf);
 
 impl FullDisk {
@@ -63,7 +63,7 @@ impl FullDisk {
         Some(FullDisk(path.to_path_buf()))
     }
 
-    /// One of 16 KiB with not a byte left.
+    /// A file system of 16 KiB without a free byte.
     fn mount(path: &Path) -> Option<Self> {
         let disk = FullDisk::of_free_bytes(path, 16 << 10)?;
         fs::write(path.join("old"), "before").unwrap();
@@ -114,7 +114,7 @@ fn a_full_disk_for_the_rows_is_told() {
     for format in ["text", "json", "csv", "arrow"] {
         to_full(&lab, ["search", "a", "f", "--format", format]).refuses(words);
         to_full(&lab, ["search", "a", "f", "--format", format, "-c"]).refuses(words);
-        // A few rows, which are written only in the end.
+        // A few rows, which are written only at the end.
         to_full(&lab, ["search", "a", "f", "--format", format, "--max-count", "2"]).refuses(words);
     }
     to_full(&lab, ["search", "--list-engines"]).refuses(words);
@@ -124,7 +124,7 @@ fn a_full_disk_for_the_rows_is_told() {
 #[test]
 fn a_closed_pipe_is_success_and_ends_the_search_at_once() {
     let lab = Lab::new();
-    // Longer than anybody reads in the minute after which a run is said to hang.
+    // Longer than anybody can read in the minute after which a run counts as hanging.
     lab.put_sparse("f", 1 << 40, &[]);
     for format in ["text", "json", "csv", "arrow"] {
         let mut command = lab.search_command(["-x", "00", "f", "--format", format]);

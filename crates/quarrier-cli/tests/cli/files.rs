@@ -71,7 +71,7 @@ fn files_are_extracted_with_names_bytes_and_times() {
         assert_eq!(read, text.repeat(1000).into_bytes(), "{name}");
     }
     let seconds = |name: &str| std::fs::metadata(lab.path(name)).unwrap().mtime();
-    // FAT counts in steps of two seconds.
+    // FAT has a resolution of two seconds.
     assert!((seconds("files/a.txt") - seconds("out/a.txt")).abs() <= 2);
     let again = files(&lab, &["f", "--extract", "-o", "out"]);
     again.refuses(&["is not empty"]);
@@ -87,7 +87,7 @@ fn names_that_lead_elsewhere_stay_in_the_folder() {
     if !does(&lab, "mke2fs", &["-q", "-F", "-t", "ext2", "-d", "files", "e"]) {
         return skip("mke2fs does not run");
     }
-    // Names of the same length, put over what mke2fs wrote.
+    // Names of equal length, written over those of mke2fs.
     let mut image = std::fs::read(lab.path("e")).unwrap();
     let is_entry = |bytes: &[u8]| bytes[1..4] == [0; 3] && bytes[6..] == [1, 1, b'x'];
     let at = image.windows(9).position(is_entry).unwrap();
@@ -120,7 +120,7 @@ fn extracted_files_have_the_hashes_that_are_wanted() {
     assert_eq!((fields[1], fields[0].len()), (&*md5, 64));
     let text = std::fs::read_to_string(lab.path("out/case.json")).unwrap();
     assert!(text.contains(&md5) && text.contains(fields[0]), "{text}");
-    // Of a part of the files, the source is not hashed.
+    // A run over a part of the files does not hash the source.
     assert_eq!(run(lab.command(["verify", "out"]), b"").code, Some(3));
     files(&lab, &["f", "--hash", "md5"]).refuses(&["--extract"]);
 }

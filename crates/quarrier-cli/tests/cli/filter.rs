@@ -1,4 +1,4 @@
-//! `quarrier filter`: what matches, and how it is shown.
+//! `quarrier filter`: the matching messages, and their output.
 
 use std::io::{Read, Write};
 use std::process::{Command, Stdio};
@@ -12,7 +12,7 @@ use serde_json::json;
 
 use crate::harness::{Lab, Ran, run, skip};
 
-/// Four orders, one of them nested, and a line that is no message.
+/// Four orders, one of them nested, and an invalid line.
 const ORDERS: &str = r#"{"id":1,"status":"NEW","price":99.5,"qty":100,"note":"a, \"b\"\tc"}
 {"id":2,"status":"REJECTED","price":100.25,"qty":100}
 {"id":3,"status":"REJECTED","price":101,"qty":600,"leg":[{"ratio":2}]}
@@ -36,7 +36,7 @@ pub(crate) fn filter_input<'a>(
     run(command, input)
 }
 
-/// The numbers of the orders that match.
+/// The numbers of the matching orders.
 #[track_caller]
 fn check(condition: &str, expected: &[i64]) {
     let lab = Lab::with(ORDERS);
@@ -145,7 +145,7 @@ fn json_rows_have_the_fields_of_each_message_by_their_paths() {
 #[test]
 fn json_rows_of_fix_have_the_fields_in_the_order_of_each_message() {
     let message = "8=FIX.4.4\x019=15\x0135=D\x0149=A\x0138=7\x0110=180\x01\n";
-    // The first messages of a type are parsed otherwise than those that open alike.
+    // The first messages of a type are parsed differently from later ones with the same beginning.
     let lab = Lab::with(message.repeat(8));
     let ran = filter(&lab, ["OrderQty = 7", "f", "--format", "json"]);
     let row = "{\"BeginString\":\"FIX.4.4\",\"BodyLength\":15,\"MsgType\":\"D\",\"SenderCompID\":\"A\",\
@@ -181,7 +181,7 @@ fn numbers_beyond_64_bits_stay_exact() {
     let all = ["18446744073709551615", "18446744073709551614", "3.0000000001", "7"];
     let line = |number: &str| format!("{{\"u\":{number}}}\n");
     let lines: String = all.iter().map(|number| line(number)).collect();
-    // Whether they come at once or where nobody expects them any more.
+    // In the sample, and long after it.
     for lab in [Lab::with(&lines), Lab::with(&(line("1").repeat(200_000) + &lines))] {
         for (condition, expected) in [
             ("u = 18446744073709551614", &all[1..2]),
@@ -304,7 +304,7 @@ fn a_condition_without_a_value_for_a_message_ends_the_run_there() {
     let ran = filter(&lab, ["a / b = 1", "f"]);
     ran.says(2, &["f: line 2, byte 14", "division by zero", "NULLIF"]);
     assert_eq!(ran.text(), "{\"a\":1,\"b\":1}\n");
-    // Where the result does not depend on it, it is no error.
+    // If the result does not depend on it, it is no error.
     let ran = filter(&lab, ["-c", "b <> 0 AND a / b = 1", "f"]);
     assert_eq!(ran.is_clean().text(), "2\n");
 }
@@ -322,7 +322,7 @@ fn a_column_that_comes_late_is_a_column() {
     assert_eq!(ran.is_clean().text(), "{\"a\":1,\"Late\":{\"x\":2}}\n");
     let ran = filter(&lab, ["-c", "late.x IS NULL", "f"]);
     assert_eq!(ran.is_clean().text(), "200000\n");
-    // A column that never occurs is reported once that is known.
+    // A missing column is reported when the end is known.
     let ran = filter(&lab, ["latex = 2", "f"]);
     ran.refuses(&["latex"]);
     let ran = filter(&lab, ["a = 1", "f", "--columns", "Late.x,latex"]);
@@ -333,7 +333,7 @@ fn a_column_that_comes_late_is_a_column() {
 fn a_value_of_another_kind_than_those_before_widens_its_column() {
     let other = ones() + "{\"a\":1.5}\n{\"a\":1e300}\n{\"a\":\"x\"}\n{\"a\":null}\n{\"b\":true}\n";
     let lab = Lab::with(&other);
-    // All of them are text then, as they are for `quarrier query`.
+    // All of them are then strings, as in `quarrier query`.
     filter(&lab, ["a > 1", "f"]).refuses(&["condition: line 1"]);
     let ran = filter(&lab, ["a > '1' AND a LIKE '%x'", "f"]);
     assert_eq!(ran.is_clean().text(), "{\"a\":\"x\"}\n");
@@ -471,7 +471,7 @@ fn an_empty_file_has_nothing_and_is_no_error() {
 #[test]
 fn a_column_that_is_nowhere_prints_nothing_but_that() {
     let lab = Lab::new();
-    // More than the sample from which columns are inferred.
+    // More than the sample that determines the columns.
     let mut lines = String::new();
     while lines.len() < 3 << 20 {
         lines.push_str("{\"id\":1,\"note\":\"a note that takes its place\"}\n");
@@ -495,7 +495,7 @@ fn a_column_that_is_nowhere_prints_nothing_but_that() {
             ran.stderr
         );
     }
-    // It comes late: all is printed, as it stands.
+    // The column occurs late: everything is printed verbatim.
     lines.push_str("{\"id\":2,\"nope\":1}\n");
     lab.put("late.ndjson", lines.as_bytes());
     let ran = filter(&lab, ["nope IS NULL OR id = 2", "late.ndjson"]);

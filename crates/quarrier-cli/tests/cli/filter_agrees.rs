@@ -8,7 +8,7 @@ use quarrier_messages::{Format, Load};
 
 use crate::harness::{Lab, run};
 
-/// Numbers that are the same in every run.
+/// Pseudorandom numbers, the same in every run.
 struct Random(u64);
 
 impl Random {

@@ -1,4 +1,4 @@
-//! `quarrier filter` by the place and the bytes of messages: `_line`, `_offset`, `_message`.
+//! `quarrier filter` by the position and the bytes of messages: `_line`, `_offset`, `_message`.
 
 use crate::filter::{filter, filter_input};
 use crate::harness::Lab;

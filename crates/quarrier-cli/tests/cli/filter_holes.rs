@@ -1,11 +1,11 @@
-//! `quarrier filter` over sparse files: what holes hold is passed over, and the answer is that of the
-//! same bytes without holes.
+//! `quarrier filter` over sparse files: holes are skipped, and the answer is that of the same bytes
+//! without holes.
 
 use std::fs;
 
 use crate::harness::{Lab, run};
 
-/// Longer than a message may be, and than chunks are.
+/// Longer than the maximum message, and than a chunk.
 const HOLE_BYTES: u64 = 40 << 20;
 
 fn fix(quantity: u32) -> String {

@@ -1,5 +1,5 @@
-//! Columns that change their type after the sample: through every door of `quarrier filter` the answer
-//! is that of a table, whose columns have one type for all messages.
+//! Columns that change their type after the sample: every form of `quarrier filter` answers like a
+//! table, whose columns have one type for all messages.
 
 use std::process::Command;
 
@@ -10,14 +10,14 @@ use quarrier_messages::{Format, Load};
 use crate::filter::{filter, filter_input};
 use crate::harness::{Lab, Ran};
 
-/// More than a sample of messages that are alike, then others.
+/// More than a sample of similar messages, then different ones.
 fn late(alike: &str, others: &[&str]) -> String {
     let mut text = format!("{alike}\n").repeat((3 << 19) / (alike.len() + 1));
     others.iter().for_each(|other| text += &format!("{other}\n"));
     text
 }
 
-/// The messages and the number of matches; `None` if the condition is wrong for such a table.
+/// The messages and the number of matches; `None` if the condition is invalid for such a table.
 fn expected(text: &str, condition: &str) -> Option<(String, usize)> {
     let loaded = Load::new(Format::Json).run(&[&Memory::new("f", text.as_bytes())]).unwrap();
     let condition = Some(sql::condition(condition, loaded.table.schema()).ok()?);
@@ -43,7 +43,7 @@ fn is_right(ran: &Ran, expected: Option<&str>, context: &str) {
     }
 }
 
-/// Asks through every door.
+/// Asks in every form.
 fn check(text: &str, conditions: &[&str]) {
     let lab = Lab::with(text);
     let is_packed = Command::new("gzip").args(["-k", "-1"]).arg(lab.path("f")).status().is_ok();
@@ -137,7 +137,7 @@ fn what_is_wrong_in_itself_is_told_at_once() {
     }
 }
 
-/// Several chunks of messages that are alike, then another.
+/// Several chunks of similar messages, then a different one.
 fn many_alike(other: &str) -> String {
     "{\"w\":5}\n".repeat(1_300_000) + other + "\n"
 }
@@ -154,7 +154,7 @@ fn rows_are_written_once_where_a_source_is_read_again() {
         let ran = filter(&lab, ["w IS NOT NULL", "f", "--limit", "1200000", "--workers", workers]);
         assert!(ran.is_clean().text() == "{\"w\":5}\n".repeat(1_200_000));
     }
-    // The first rows are not in the answer of a column of exact numbers.
+    // The first rows are not in the answer for a column of exact numbers.
     let lab = Lab::with(many_alike("{\"w\":1.5}"));
     let ran = filter(&lab, ["w / 2 = 2", "f"]);
     ran.says(2, &["f: a column has values of several kinds", "`quarrier query`"]);

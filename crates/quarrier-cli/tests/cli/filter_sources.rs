@@ -1,4 +1,4 @@
-//! `quarrier filter` over sources that fail in part, URLs, and the formats beside JSON lines.
+//! `quarrier filter` over sources that fail in part, URLs, and the formats besides JSON lines.
 
 use std::ffi::OsStr;
 
@@ -6,8 +6,8 @@ use crate::filter::{filter, filter_input};
 use crate::harness::{Lab, Ran, run, skip, works};
 use crate::remote::Server;
 
-/// A filter for which the reads of `f` with these numbers fail, counted for each thread, and which
-/// does not find `f` in the page cache.
+/// Runs a filter for which the reads of `f` with these numbers fail, counted for each thread, with `f`
+/// not in the page cache.
 fn filter_failing(lab: &Lab, failing: &str, args: &[&str]) -> Option<Ran> {
     if !works("strace", &["-qq", "-o", "/dev/null", "true"].map(OsStr::new)) {
         skip("there is no strace, or it may not trace");
@@ -23,7 +23,7 @@ fn filter_failing(lab: &Lab, failing: &str, args: &[&str]) -> Option<Ran> {
     Some(run(command, b""))
 }
 
-/// The ranges that are said to be unreadable.
+/// The ranges reported as unreadable.
 fn unreadable(ran: &Ran) -> Vec<std::ops::Range<usize>> {
     let range = |line: &str| {
         let (_, range) = line.strip_suffix(" could not be read")?.split_once("f: bytes ")?;
@@ -45,7 +45,7 @@ fn messages_around_bad_sectors_are_found_and_the_ranges_listed() {
     assert!(!bad.is_empty(), "{ran:?}");
     let is_whole = |n: &usize| {
         let place = n * line(0).len()..(n + 1) * line(0).len();
-        // The line feed before it is needed, too.
+        // The preceding line feed is needed, too.
         !bad.iter().any(|bad| bad.start < place.end && place.start <= bad.end)
     };
     let expected: String = (0..60_000).filter(is_whole).map(line).collect();
@@ -141,7 +141,7 @@ fn of_a_field_given_twice_the_one_counts_that_a_table_has() {
 
 #[test]
 fn csv_with_line_feeds_in_quotes_does_not_depend_on_workers_and_borders() {
-    // Texts that look like records, quotes that nothing closes, and lines of any length.
+    // Strings that look like records, quotes that are never closed, and lines of any length.
     let record = |n: usize| match n % 11 {
         0 => format!("{n},\"{}\"", "7,x\n8,y\n".repeat(n % 700)),
         1 => format!("{n},\"a \"\"b\"\"\n{}\"", "c".repeat(n % 90)),
@@ -158,7 +158,7 @@ fn csv_with_line_feeds_in_quotes_does_not_depend_on_workers_and_borders() {
         let ran = filter(&lab, ["n >= 0", "f.csv", "--workers", workers]);
         assert!(ran.is_clean().text() == kept, "{workers}");
     }
-    // An unclosed quote is an error of its line, whatever looks like records after it.
+    // An unclosed quote is an error of its line, even if records seem to follow.
     let torn = format!("n,text\n{all}1,\"open\n{}", "2,x\n".repeat(5_000_000));
     let ran = filter_input(&lab, torn.as_bytes(), ["-c", "n >= 0", "-", "--workers", "3"]);
     assert_eq!(ran.text(), "5040000\n");

@@ -1,5 +1,5 @@
-//! `quarrier filter` over standard input: what matches comes while the pipe is still open, and what
-//! is compressed is read through.
+//! `quarrier filter` over standard input: matches are printed while the pipe is still open, and
+//! compressed input is decompressed.
 
 use std::io::{Read, Write};
 use std::process::{Child, ChildStdin, Command, Stdio};
@@ -9,7 +9,7 @@ use std::time::Duration;
 use crate::filter::filter_input;
 use crate::harness::{Lab, Ran, drain, run, send, skip, wait};
 
-/// Longer than any delay: output missing by then never comes.
+/// Longer than any delay: output still missing then never arrives.
 const NEVER_AFTER: Duration = Duration::from_secs(60);
 
 /// A run with its standard input open.
@@ -44,7 +44,7 @@ impl Live {
         self
     }
 
-    /// Waits until the output is this, while the input goes on.
+    /// Waits until the output equals this, while the input stays open.
     #[track_caller]
     fn shows(&mut self, expected: impl AsRef<[u8]>) -> &mut Self {
         let expected = expected.as_ref();
@@ -80,7 +80,7 @@ fn a_match_comes_while_the_pipe_stays_open() {
         let mut live = Live::filter(&lab, ["a > 1", "-", "--workers", workers]);
         live.send("{\"a\":1}\n{\"a\":2}\n").shows("{\"a\":2}\n");
         live.send("{\"a\":3}\n").shows("{\"a\":2}\n{\"a\":3}\n");
-        // A message in three parts is shown when it is whole.
+        // A message in three parts is printed when it is complete.
         live.send("{\"a\"").send(":4}").send("\n{\"a\":5}\n{\"a\":");
         live.shows("{\"a\":2}\n{\"a\":3}\n{\"a\":4}\n{\"a\":5}\n");
         live.send("6}");
@@ -133,7 +133,7 @@ fn fix_without_line_feeds_is_not_collected_before_the_first_message() {
     let messages: Vec<u8> = (0..50_000).flat_map(fix).collect();
     let mut live = Live::filter(&lab, ["OrderQty = 7", "-"]);
     let expected = [fix(7), b"\n".to_vec()].concat();
-    // More than a sample, less than the longest message.
+    // More than a sample, less than the maximum message.
     live.send(&messages).shows(expected);
     live.end().is_clean();
 }
@@ -150,12 +150,12 @@ fn compressed_standard_input_is_read_through() {
         let ran = filter_input(&lab, &zipped, ["n % 50000 = 0", "-"]);
         let expected = "{\"n\":0}\n{\"n\":50000}\n{\"n\":100000}\n{\"n\":150000}\n";
         assert_eq!(ran.is_clean().text(), expected);
-        // Truncated: the earlier rows are shown, and the failure is reported.
+        // Truncated: the earlier rows are printed, and the failure is reported.
         let ran = filter_input(&lab, &zipped[..zipped.len() / 2], ["n = 0", "-"]);
         ran.says(2, &["-: cannot read at byte"]);
         assert_eq!(ran.text(), "{\"n\":0}\n");
     }
-    // A stream with only the first bytes of a compressed one is not compressed.
+    // A stream that only begins like a compressed one is not compressed.
     filter_input(&lab, b"\x1f\x8b", ["a = 1", "-"]).says(1, &["1 of 1 messages was left out"]);
 }
 
@@ -176,7 +176,7 @@ fn a_file_is_followed_and_each_match_of_each_condition_is_a_row() {
     append(&lab, "log", ":0}\n");
     let second = format!("{first}a > 3\t{{\"a\":9}}\na = 0\t{{\"a\":0}}\n");
     live.shows(&second);
-    // A file that takes its place is read from its start.
+    // A file that replaces it is read from its start.
     std::fs::rename(lab.path("log"), lab.path("log.1")).unwrap();
     lab.put("log", b"{\"a\":7}\n");
     live.shows(format!("{second}a > 3\t{{\"a\":7}}\n"));

@@ -32,7 +32,7 @@ fn a_folder_is_all_regular_files_below_it_in_the_order_of_their_paths() {
     let expected = below.map(|name| (name.to_string(), 2));
     assert_eq!(sources(&lab, &["needle", "d"]), expected);
     assert_eq!(sources(&lab, &["needle", "d", "--workers", "1"]), expected);
-    // Each file by a pipeline of its own finds the same.
+    // A separate pipeline for each file finds the same.
     assert_eq!(sources(&lab, &["needle", "d", "--buffer-size", "1M"]), expected);
     assert_eq!(sources(&lab, &["needle", "outside", "d/b"]).len(), 2);
     let ran = lab.search(["needle", "d", "-l"]);

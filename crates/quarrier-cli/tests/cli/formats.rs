@@ -87,7 +87,7 @@ fn arrow_is_a_stream_with_the_same_columns_and_missing_names_as_null() {
     assert_eq!(found, [Some(&b"abc"[..]), Some(b"abc"), Some(b"d")]);
 }
 
-/// The matches of a search as JSON has them.
+/// The matches of a search, as JSON prints them.
 fn matches(lab: &Lab, arguments: &[&str]) -> Vec<String> {
     let ran = lab.search(arguments.iter().copied().chain(["f", "--format", "json"]));
     ran.rows().into_iter().map(|row| row.found).collect()

@@ -1,4 +1,4 @@
-//! `quarrier gauge` from outside: a small area measured, reports kept, shown and compared.
+//! `quarrier gauge` from the outside: measures a small area, and stores, shows and compares reports.
 
 use std::fs;
 use std::process::Stdio;
@@ -9,14 +9,14 @@ use serde_json::Value;
 
 use crate::harness::{Lab, Ran, drain, run, until_it_handles_interrupts, wait};
 
-/// Runs `quarrier gauge ARGS…` with the profile kept in the lab.
+/// Runs `quarrier gauge ARGS…` with the profile in the lab.
 fn gauge(lab: &Lab, args: &[&str]) -> Ran {
     let mut command = lab.command(["gauge"]);
     command.args(args).env("XDG_CACHE_HOME", lab.path("cache"));
     without_progress(run(command, b""))
 }
 
-/// On a busy machine a measurement takes long enough to say how far it is.
+/// On a busy machine a measurement takes long enough to report its progress.
 fn without_progress(mut ran: Ran) -> Ran {
     let lines = ran.stderr.split_inclusive('\n').filter(|line| !line.contains(" s  visit "));
     ran.stderr = lines.collect();
@@ -33,7 +33,7 @@ fn refuses(args: &[&str], words: &[&str]) {
     assert_eq!(lab.names(), before);
 }
 
-/// A report of two readings, as one version of quarrier kept it.
+/// A report of two readings, as one version of quarrier wrote it.
 pub(crate) fn report(triad: f64, name: &str) -> String {
     let reading = |measurement: &str, value: f64| {
         let samples: Vec<f64> = (0..5).map(|n| value * (1.0 + 0.001 * f64::from(n))).collect();

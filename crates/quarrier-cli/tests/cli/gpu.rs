@@ -1,4 +1,4 @@
-//! `--device`: the same findings, from whatever device there is.
+//! `--device`: the same findings on any device.
 
 use std::process::Command;
 
@@ -6,12 +6,12 @@ use serde_json::Value;
 
 use crate::harness::{Lab, noise, run};
 
-/// Whether a driver for OpenCL is installed: then a device must be found.
+/// Whether an OpenCL driver is installed: then a device must be found.
 fn has_driver() -> bool {
     std::fs::read_dir("/etc/OpenCL/vendors").is_ok_and(|mut entries| entries.next().is_some())
 }
 
-/// A command that finds no loader: files that are no libraries stand in the way of all of them.
+/// A command that finds no loader: files that are not libraries replace all of them.
 fn without_loader(lab: &Lab, mut command: Command) -> Command {
     for name in ["libOpenCL.so", "libOpenCL.so.1", "libcuda.so", "libcuda.so.1", "libnvrtc.so"] {
         lab.put(name, "not a library");

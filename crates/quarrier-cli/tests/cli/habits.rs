@@ -2,7 +2,7 @@
 
 use crate::harness::{Lab, run};
 
-/// `quarrier search ARGS…` over some files prints `expected`.
+/// Checks that `quarrier search ARGS…` over some files prints `expected`.
 #[track_caller]
 fn check(args: &[&str], expected: &str) {
     let lab = Lab::with("one two\ntwo_three two\n\ntwo\n");
@@ -138,7 +138,7 @@ fn help_fits_into_80_columns() {
     let lab = Lab::new();
     let verbs = ["search", "carve", "filter", "explain", "gauge", "query", "completions"];
     for line in verbs.map(|verb| vec![verb, "--help"]).into_iter().chain([vec!["--help"]]) {
-        // 'query' has the help that the second binary has, which need not be there.
+        // 'query' has the help of the second binary, which may be missing.
         let line = if line[0] == "query" { vec!["help", "query"] } else { line };
         let help = run(lab.command(&line), b"");
         let text = help.is_clean().text();

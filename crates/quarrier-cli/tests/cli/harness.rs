@@ -1,4 +1,4 @@
-//! One way to run the binary, one way to judge its answer.
+//! The one way to run the binary and to check its answer.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -10,7 +10,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Longer than any test may take; a run that is not over by then hangs.
+/// Longer than any test may take; a run that is still going then hangs.
 const HANGS_AFTER: Duration = Duration::from_secs(60);
 
 /// The offsets when nothing is found.
@@ -37,7 +37,7 @@ impl Lab {
         fs::write(self.path(name), bytes).unwrap();
     }
 
-    /// Makes a file of `length` zeros that takes no space, with some bytes written into it.
+    /// Creates a file of `length` zeros that takes no space, with some bytes written into it.
     pub(crate) fn put_sparse(&self, name: &str, length: u64, islands: &[(u64, &[u8])]) {
         use std::os::unix::fs::FileExt;
         let file = fs::File::create(self.path(name)).unwrap();
@@ -64,7 +64,7 @@ impl Lab {
         command
     }
 
-    /// `quarrier search ARGS…`, to be run.
+    /// `quarrier search ARGS…`, ready to run.
     pub(crate) fn search_command<A: AsRef<OsStr>>(
         &self,
         args: impl IntoIterator<Item = A>,
@@ -106,7 +106,7 @@ impl Lab {
 /// The answer of a run.
 #[derive(Debug)]
 pub(crate) struct Ran {
-    /// None where a signal ended it.
+    /// `None` if a signal ended it.
     pub(crate) code: Option<i32>,
     pub(crate) signal: Option<i32>,
     pub(crate) stdout: Vec<u8>,
@@ -143,7 +143,7 @@ impl Ran {
         self.text().lines().collect()
     }
 
-    /// Found (0) or not (1), and nothing to say about it.
+    /// Checks that it found (0) or did not find (1), without a message.
     #[track_caller]
     pub(crate) fn is_clean(&self) -> &Self {
         let expected = if self.stdout.is_empty() { 1 } else { 0 };
@@ -151,7 +151,7 @@ impl Ran {
         self
     }
 
-    /// Exit code `code` with exactly one line on standard error that holds all `words`.
+    /// Checks for exit code `code` and exactly one line on standard error that contains all `words`.
     #[track_caller]
     pub(crate) fn says(&self, code: i32, words: &[&str]) -> &Self {
         let line = self.stderr.strip_suffix('\n').unwrap_or("(no line)");
@@ -164,7 +164,7 @@ impl Ran {
         self
     }
 
-    /// A failure that gave nothing.
+    /// Checks for a failure without output.
     #[track_caller]
     pub(crate) fn refuses(&self, words: &[&str]) {
         self.says(2, words);
@@ -184,13 +184,13 @@ pub(crate) fn parse_rows(lines: &str) -> Vec<Row> {
     lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
-/// Runs a command to its end, with `input` on its standard input where that is a pipe.
+/// Runs a command to its end; `input` goes to its standard input if that is a pipe.
 pub(crate) fn run(mut command: Command, input: &[u8]) -> Ran {
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let (stdin, out, err) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
     thread::scope(|scope| {
         scope.spawn(move || {
-            // It may end before it has read everything.
+            // The command may end before it has read everything.
             stdin.map(|mut stdin| stdin.write_all(input))
         });
         let stdout = scope.spawn(move || drain(out.unwrap()));
@@ -200,14 +200,14 @@ pub(crate) fn run(mut command: Command, input: &[u8]) -> Ran {
     })
 }
 
-/// Everything that comes until the end.
+/// Reads everything until the end.
 pub(crate) fn drain(mut pipe: impl Read) -> Vec<u8> {
     let mut bytes = Vec::new();
     pipe.read_to_end(&mut bytes).unwrap();
     bytes
 }
 
-/// Waits for the end of a run; one that hangs is killed.
+/// Waits for the end of a run, and kills one that hangs.
 pub(crate) fn wait(child: &mut Child) -> ExitStatus {
     let started = Instant::now();
     loop {
@@ -229,7 +229,7 @@ pub(crate) fn send(signal: &str, child: &Child) {
     assert!(Command::new("sh").args(["-c", &line]).status().unwrap().success());
 }
 
-/// Returns once a run answers Ctrl-C itself, however long it takes to start.
+/// Returns once a run handles Ctrl-C itself, however long it takes to start.
 pub(crate) fn until_it_handles_interrupts(child: &Child) {
     const SIGINT_BIT: u64 = 1 << (2 - 1);
     let started = Instant::now();
@@ -244,7 +244,7 @@ pub(crate) fn until_it_handles_interrupts(child: &Child) {
     }
 }
 
-/// Says that a test is skipped, and why.
+/// Reports that a test is skipped, and why.
 #[expect(clippy::print_stderr, reason = "a skipped test must not look like a passed one")]
 pub(crate) fn skip(reason: &str) {
     eprintln!("skipped: {reason}");
@@ -257,13 +257,13 @@ pub(crate) fn works(program: &str, args: &[&OsStr]) -> bool {
     command.status().is_ok_and(|status| status.success())
 }
 
-/// Every place where `needle` stands in `text`, overlapping ones too: the plain truth.
+/// Every position of `needle` in `text`, overlapping ones too: the oracle.
 pub(crate) fn places(text: &[u8], needle: &[u8]) -> Vec<u64> {
     let all = text.windows(needle.len()).enumerate();
     all.filter(|(_, window)| *window == needle).map(|(at, _)| at as u64).collect()
 }
 
-/// Bytes without a pattern in them, the same every time (xorshift).
+/// Bytes without a pattern, the same every time (xorshift).
 pub(crate) fn noise(length: usize, seed: u64) -> Vec<u8> {
     let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
     let mut next = || {

@@ -1,4 +1,4 @@
-//! Virtual disks and compressed images: the same rows as from the bytes that they hold.
+//! Virtual disks and compressed images: the same rows as from the bytes inside.
 
 use std::ffi::OsStr;
 use std::io::Write;
@@ -9,7 +9,7 @@ use crate::carve::{carve, gif, image, tree};
 use crate::harness::{Lab, noise, run, skip};
 use crate::remote::Server;
 
-/// A QCOW2 image with clusters of 64 KiB, without the clusters that are zero.
+/// A QCOW2 image with clusters of 64 KiB, without zero clusters.
 pub(crate) fn qcow2(disk: &[u8]) -> Vec<u8> {
     const CLUSTER: usize = 64 << 10;
     let mut file = vec![0; 3 * CLUSTER];
@@ -30,8 +30,8 @@ pub(crate) fn qcow2(disk: &[u8]) -> Vec<u8> {
     file
 }
 
-/// An AFF4 image with chunks of 32 KiB in zlib, without those that are zero; with what stands for each of
-/// some chunks in its map, and the type of the image.
+/// An AFF4 image with chunks of 32 KiB in zlib, without zero chunks; with the map entries for some
+/// chunks, and the type of the image.
 pub(crate) fn aff4(disk: &[u8], named: &[(usize, &str)], kind: &str) -> Vec<u8> {
     const CHUNK: usize = 32 << 10;
     let (mut data, mut index, mut map) = (Vec::new(), Vec::new(), Vec::new());
@@ -109,7 +109,7 @@ pub(crate) fn gzip(bytes: &[u8]) -> Vec<u8> {
     encoder.finish().unwrap()
 }
 
-/// A disk with words across the clusters, pictures and much nothing.
+/// A disk with words across clusters, pictures, and many zeros.
 fn disk() -> Vec<u8> {
     let files = [(70_000, gif("a")), (131_000, gif(&"cluster ".repeat(9000))), (900_000, gif("b"))];
     let files: Vec<(usize, &[u8])> = files.iter().map(|(at, file)| (*at, &file[..])).collect();
@@ -121,7 +121,7 @@ fn disk() -> Vec<u8> {
     disk
 }
 
-/// The rows of a search, but for the name of the source.
+/// The rows of a search, without the name of the source.
 fn rows(lab: &Lab, source: &str) -> Vec<crate::harness::Row> {
     let ran = lab.search(["-e", "<token>", "-E", "[a-f]{3,9}", "--format", "json", source]);
     let mut rows = ran.rows();
@@ -129,7 +129,7 @@ fn rows(lab: &Lab, source: &str) -> Vec<crate::harness::Row> {
     rows
 }
 
-/// The files of a carved folder, but for the name of the source in its reports.
+/// The files of a carved folder, without the name of the source in its reports.
 fn carved(lab: &Lab, source: &str, folder: &str) -> Vec<(String, String)> {
     let ran = carve(lab, &[source, "-o", folder]);
     assert!(ran.code < Some(2) && ran.stderr.is_empty(), "{ran:?}");
@@ -249,7 +249,7 @@ fn an_image_behind_a_url_is_fetched_as_far_as_it_is_needed() {
     let server = Server::with(vec![("disk.qcow2", file.clone())]);
     assert_eq!(lab.offsets(["token", &server.url]), [50 << 20]);
     assert!(server.requests() < 30, "{} requests", server.requests());
-    // A disk over it, by its name beside it.
+    // A disk on top of it, which refers to it by its name in the same folder.
     let mut top = qcow2(&vec![0; 64 << 20]);
     top[8..16].copy_from_slice(&0x1000u64.to_be_bytes());
     top[16..20].copy_from_slice(&10u32.to_be_bytes());
@@ -311,7 +311,8 @@ fn messages_inside_images_and_archives_are_read() {
     }
 }
 
-/// The beginning of a file of each format that is recognised and not read, with a word of the refusal.
+/// The beginning of a file of each format that is recognised but not supported, with a word of the
+/// refusal.
 const REFUSED: [(&[u8], &str); 8] = [
     (b"AFF10\r\n\0", "AFF"),
     (b"encrcdsa", "encrypted"),
@@ -323,7 +324,7 @@ const REFUSED: [(&[u8], &str); 8] = [
     (b"QFI\xfb\0\0\0\x09", "version"),
 ];
 
-/// The same of what is searched as it is, with a notice.
+/// The same for formats that are searched unchanged, with a notice.
 const NOTICED: [(&[u8], &str); 12] = [
     (b"\x04\x22\x4D\x18", "LZ4"),
     (b"LZIP\x01", "lzip"),
@@ -359,7 +360,7 @@ fn what_wraps_or_locks_a_disk_is_opened_or_named_whatever_it_is_called() {
         ran.says(0, &["d.bin", word, "read as raw data"]);
         assert_eq!(ran.lines().len(), 1);
     }
-    // So is what an image wraps.
+    // The same holds for the content of an image.
     let mut locked = noise(200_000, 5);
     locked[..6].copy_from_slice(b"LUKS\xBA\xBE");
     lab.put("d.bin", locked);

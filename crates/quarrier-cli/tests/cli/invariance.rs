@@ -2,7 +2,7 @@
 
 use crate::harness::{Lab, Row, noise, places};
 
-/// Noise with words at the places where chunks and pages meet.
+/// Noise with words at the borders of chunks and pages.
 fn bytes() -> Vec<u8> {
     let mut bytes = noise(150_000, 11);
     for border in [0, 64, 4096, 5000, 8192, 65_536, 131_072, 149_990] {
@@ -37,7 +37,7 @@ const PATTERNS: &[&str] = &[
     "aaaaaaaaaaaa",
 ];
 
-/// The engines that this machine has and that serve any set of patterns.
+/// The engines that this machine has and that support any set of patterns.
 fn engines() -> Vec<String> {
     let listed = Lab::new().search(["--list-engines"]);
     assert_eq!((listed.code, listed.stderr.as_str()), (Some(0), ""));

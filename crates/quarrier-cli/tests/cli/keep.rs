@@ -1,4 +1,4 @@
-//! `quarrier load`, `reindex` and `--data`: loaded messages survive whatever happens.
+//! `quarrier load`, `reindex` and `--data`: loaded messages survive every failure.
 
 use std::fs;
 use std::process::{Command, Stdio};
@@ -25,7 +25,7 @@ fn load(lab: &Lab, args: &[&str]) -> Ran {
     run(command, b"")
 }
 
-/// All messages of a table, as they stand there.
+/// All messages of a table, verbatim.
 fn messages(lab: &Lab, table: &str) -> String {
     let ran = quarrier(lab, &["filter", "n >= 0 OR n IS NULL", "--data", "d", table]);
     assert!(matches!(ran.code, Some(0 | 1)), "{ran:?}");
@@ -177,7 +177,7 @@ fn messages_of_damaged(lab: &Lab) -> String {
     ran.text().to_string()
 }
 
-/// On a disk of its own that is filled up, where the system lets tests mount one.
+/// On a separate disk that is filled up, if the system lets tests mount one.
 #[test]
 fn a_full_disk_is_said_and_the_load_goes_on_when_there_is_room() {
     let lab = Lab::with(orders(0..1000));

@@ -13,7 +13,7 @@ use crate::harness::{Lab, run, skip};
 const CALLS: &str =
     "openat,pwrite64,write,fdatasync,fsync,fallocate,ftruncate,rename,renameat,renameat2,unlinkat";
 
-/// Crashes drawn for each call that changes something.
+/// Number of crashes drawn for each call that changes something.
 const CRASHES: u64 = 3;
 
 fn orders(numbers: std::ops::Range<u64>) -> String {
@@ -41,7 +41,7 @@ fn name(text: &str) -> String {
     String::from_utf8(plain(text)).unwrap()
 }
 
-/// The lines of a trace, those put together that another thread's call had cut.
+/// The lines of a trace; calls that another thread's call interrupted are joined.
 fn calls(trace: &str) -> Vec<String> {
     let mut begun: HashMap<&str, &str> = HashMap::new();
     let mut calls = Vec::new();
@@ -64,7 +64,7 @@ fn calls(trace: &str) -> Vec<String> {
 /// The effect of a call; `None` if it changed nothing in the folder.
 fn change(call: &str, folder: &str) -> Option<Change> {
     let (verb, rest) = call.split_once('(')?;
-    // There may be more blanks before the result.
+    // Several spaces may precede the result.
     let (arguments, result) = rest.rsplit_once(" = ")?;
     let arguments = arguments.trim_end().strip_suffix(')')?;
     if result.starts_with('-') {
@@ -107,7 +107,7 @@ fn change(call: &str, folder: &str) -> Option<Change> {
     })
 }
 
-/// A data folder: it and the folder of the log in it.
+/// A data folder: the folder and its log folder.
 struct Twin {
     data: FaultyDisk,
     log: FaultyDisk,
@@ -233,7 +233,7 @@ fn every_crash_behind_the_system_calls_of_a_load_is_recovered() {
 }
 
 impl Change {
-    /// The lock names the writer; a crash may leave anything there.
+    /// The lock names the writer; a crash may leave any contents there.
     fn is_of_lock(&self) -> bool {
         match self {
             Change::Create(path)

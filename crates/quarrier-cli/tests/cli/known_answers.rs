@@ -1,6 +1,6 @@
 //! A real image with a published answer: the keyword test of dftt.sf.net, number 2.
 //!
-//! The image is no part of the tree; where it is not there, the tests are skipped.
+//! The image is not part of the tree; without it, the tests are skipped.
 
 use std::path::Path;
 use std::process::Command;
@@ -24,7 +24,7 @@ const LITERALS: &[(&str, u64, u64)] = &[
     ("1slack1", 272, 396),
     ("2slack2", 274, 508),
     ("3slack3", 277, 385),
-    // The table says 500; the bytes stand at 502, and the rest of the sentence elsewhere.
+    // The table says 500; the bytes are at 502, and the rest of the sentence elsewhere.
     ("2fragment ", 278, 502),
     ("deleted", 276, 230),
     (r"a?b\c*d$e#f[g^", 279, 160),
@@ -80,8 +80,8 @@ fn every_literal_is_where_the_answer_says_and_nowhere_else() {
         LITERALS.iter().map(|&(text, sector, within)| (512 * sector + within, text)).collect();
     expected.sort_unstable();
     let mut args: Vec<&str> = LITERALS.iter().flat_map(|&(text, ..)| ["-e", text]).collect();
-    args.drain(2..4); // SECOND stands twice in the table
-    args.extend(["-e", "1fragment1", "f"]); // only a file system puts this one together
+    args.drain(2..4); // the table has SECOND twice
+    args.extend(["-e", "1fragment1", "f"]); // only a file system joins the parts of this one
     for engine in ["auto", "gram", "naive"] {
         let rows = lab.find(args.iter().chain(&["--engine", engine]));
         let found: Vec<_> = rows.iter().map(|row| (row.offset, row.pattern.as_str())).collect();

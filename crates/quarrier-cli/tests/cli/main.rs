@@ -1,4 +1,4 @@
-//! The binary `quarrier` from outside: what people and scripts rely on.
+//! The binary `quarrier` from the outside: the behaviour that people and scripts rely on.
 //!
 //! Every test goes through [`harness`]: a [`Lab`](harness::Lab) is an empty folder in which the binary
 //! runs, a [`Ran`](harness::Ran) is its answer.

@@ -1,4 +1,4 @@
-//! Histograms of matches, and lists of those that do not count, or alone count.
+//! Histograms of matches, stop lists and alert lists.
 
 use std::collections::BTreeMap;
 

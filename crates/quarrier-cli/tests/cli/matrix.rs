@@ -1,5 +1,5 @@
-//! Every command in every poor surroundings: the same answer, or one line and exit code 2, and nothing
-//! half-written.
+//! Every command in every poor environment: the same answer, or one line and exit code 2, and no
+//! partial output.
 
 use std::collections::BTreeMap;
 use std::fs::{self, Permissions};
@@ -13,7 +13,7 @@ use crate::harness::{Lab, Ran, run, skip};
 use crate::outputs::FILES;
 use crate::surroundings::Surroundings;
 
-/// A user without other processes, which limits count.
+/// A user without other processes, which would count for limits.
 const USER: u32 = 4_000_000_125;
 
 /// Every command, with its output in `out`.
@@ -46,7 +46,7 @@ fn lab() -> Lab {
     lab
 }
 
-/// The answer of a command, and the files that it wrote.
+/// The answer of a command, and its output files.
 struct Answer {
     ran: Ran,
     files: BTreeMap<String, Vec<u8>>,
@@ -72,23 +72,24 @@ fn gist(answer: &Answer, arguments: &[&str]) -> (Option<i32>, String, Vec<String
     let is_measured = arguments.starts_with(&["gauge", "cpu"]);
     let keep = |line: &&str| !line.contains("\"workers\"") && !is_measured;
     let text = answer.ran.text().lines().filter(keep).collect::<Vec<_>>().join("\n");
-    // A notice about something unknown is not an error.
+    // A notice about an unknown resource is not an error.
     (answer.ran.code, text, answer.files.keys().cloned().collect())
 }
 
-/// At most one line, which states the error.
+/// Checks for at most one line, which states the error.
 #[track_caller]
 fn check_line(ran: &Ran, at: &str) {
     assert_eq!(ran.signal, None, "{at}: {ran:?}");
     assert!(matches!(ran.code, Some(0..=3)), "{at}: {ran:?}");
-    // That messages were left out is a note.
+    // A line about rejected messages is a notice.
     let lines = ran.stderr.lines().filter(|line| !line.contains(" left out, the first at line "));
     assert!(lines.count() <= 1 || ran.code == Some(0), "{at}: {}", ran.stderr);
     assert!(ran.stderr.lines().all(|line| line.starts_with("quarrier: ")), "{at}: {ran:?}");
     assert!(!ran.stderr.contains("internal error"), "{at}: {ran:?}");
 }
 
-/// Every file is whole: JSON is read, a page has its end, a carved file is one of `whole`.
+/// Checks that every file is complete: JSON parses, a page has its end, a carved file is one of
+/// `whole`.
 #[track_caller]
 fn check_files(files: &BTreeMap<String, Vec<u8>>, whole: &BTreeMap<String, Vec<u8>>, at: &str) {
     // The state for `--resume` is not a result.
@@ -154,7 +155,7 @@ fn with_target<'a>(arguments: &[&'a str], target: &'a str) -> Vec<&'a str> {
 #[test]
 fn a_file_that_cannot_be_written_is_one_line_and_nothing_is_left_of_it() {
     let lab = lab();
-    // A fifo or device is no folder for carved files, and said so.
+    // A fifo or device cannot be the output folder, and was reported.
     for (target, words) in [("/dev/full", ["/dev/full", "No space left"]), ("f/x", ["f/x", ""])] {
         for arguments in FILES {
             let is_folder = arguments.contains(&"-o");

@@ -1,5 +1,6 @@
-//! Every command, in every format, onto an output that cannot be written: a full disk is a failure
-//! said in one line, a closed pipe is success, a folder without permission is a failure that names it.
+//! Every command, in every format, with an output that cannot be written: a full disk is a failure
+//! reported in one line, a closed pipe is success, a folder without permission is a failure that names
+//! it.
 
 use std::fs::{self, File, OpenOptions, Permissions};
 use std::os::unix::fs::PermissionsExt;
@@ -25,7 +26,7 @@ const ROWS: &[&[&str]] = &[
     &["gauge", "--from", "report.json"],
 ];
 
-/// Commands that print other output.
+/// Commands with other output.
 const TEXTS: &[&[&str]] = &[
     &["--help"],
     &["--version"],
@@ -71,7 +72,7 @@ fn a_full_disk_under_standard_output_is_a_failure_of_every_command() {
         let full: File = OpenOptions::new().write(true).open("/dev/full").unwrap();
         let _ = fs::remove_dir_all(lab.path("out"));
         let ran = run_into(lab.command(&arguments), full);
-        // With --quiet and a folder nothing is printed for people, so nothing can fail.
+        // With --quiet and a folder, no text for people is printed, so no write can fail.
         if arguments.starts_with(&["carve", "f", "-o"]) && arguments.ends_with(&["text"]) {
             assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""), "{arguments:?}");
             continue;
@@ -118,7 +119,7 @@ fn a_folder_that_cannot_be_written_is_a_failure_that_names_it() {
     fs::set_permissions(lab.path(""), Permissions::from_mode(0o755)).unwrap();
     let is_root = File::create(lab.path("sealed/probe")).is_ok();
     let _ = fs::remove_file(lab.path("sealed/probe"));
-    // Permissions do not bind root, so it runs the command as nobody.
+    // Permissions do not apply to root, so the command runs as nobody.
     let as_user = |mut command: Command| {
         if is_root {
             command.uid(65534).gid(65534);

@@ -54,7 +54,7 @@ fn rows_come_by_offset_and_then_in_the_order_of_the_command_line() {
     assert_eq!(order(&typed), ["a.", "61 62", "third", "fourth", "a"]);
     let turned = ["-e", "a", "-f", "p", "-x", "61 62", "-E", "a."];
     assert_eq!(order(&turned), ["a", "third", "fourth", "61 62", "a."]);
-    // The place of a match counts before the order of options.
+    // The position of a match precedes the order of options.
     assert_eq!(order(&["-e", "d", "-E", "c", "-x", "62", "-e", "abcd"]), ["abcd", "62", "c", "d"]);
 }
 

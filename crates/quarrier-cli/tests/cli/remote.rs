@@ -1,4 +1,4 @@
-//! URLs as sources, served by a few lines of the tests' own.
+//! URLs as sources, served by a small server in the tests.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};
@@ -10,14 +10,15 @@ use std::time::Duration;
 
 use crate::harness::{Lab, Ran, drain, noise, places, run, wait};
 
-/// The reaction to a request: by the path, the first requested byte, the number of earlier requests.
+/// The reaction to a request, by the path, the first requested byte, and the number of earlier
+/// requests.
 type Plan = fn(&str, u64, usize) -> Act;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Act {
     Serve,
     Status(u16),
-    /// Serve it under another ETag.
+    /// Serve the object under another ETag.
     Changed,
     Silence,
 }
@@ -36,7 +37,7 @@ impl Server {
         Server::serving(vec![("", object)], plan)
     }
 
-    /// One that has several objects, and never fails; its URL is that of the first.
+    /// A server with several objects that never fails; its URL is that of the first.
     pub(crate) fn with(objects: Objects) -> Self {
         let mut server = Server::serving(objects.clone(), well);
         server.url = server.url.replace("disk.img", objects[0].0);
@@ -51,14 +52,14 @@ impl Server {
         thread::spawn(move || {
             for stream in listener.incoming().flatten() {
                 let (object, asked) = (Arc::clone(&object), Arc::clone(&counting));
-                // A client that goes away is no concern of the server's.
+                // Ignore a client that disconnects.
                 thread::spawn(move || drop(serve(stream, &object, plan, &asked)));
             }
         });
         Server { url, asked }
     }
 
-    /// One that never fails.
+    /// A server that never fails.
     pub(crate) fn well(object: Vec<u8>) -> Self {
         Server::new(object, well)
     }
@@ -120,7 +121,7 @@ fn serve(
     }
 }
 
-/// Noise with a word in it, here and there.
+/// Noise with a word in it at several places.
 fn object(length: usize) -> Vec<u8> {
     let mut object = noise(length, 1);
     for at in (0..length - 6).step_by(length / 40 + 1) {
@@ -133,7 +134,7 @@ fn well(_: &str, _: u64, _: usize) -> Act {
     Act::Serve
 }
 
-/// The statistics of a run with the right rows.
+/// The statistics of a run, after checking its rows.
 #[track_caller]
 fn stats(lab: &Lab, args: &[&str], expected: &[u64]) -> serde_json::Value {
     let all = [&["--stats", "stats.json"], args].concat();
@@ -209,7 +210,7 @@ fn what_cannot_be_opened_is_refused_in_one_line_without_secrets() {
     assert!(!ran.stderr.contains("secret"), "{}", ran.stderr);
     lab.search(["a", "http://no-such-host.invalid/x"]).refuses(&["cannot connect"]);
     lab.search(["a", "s3://bucket"]).refuses(&["s3://BUCKET/KEY"]);
-    // A server without TLS, asked for it.
+    // A server without TLS, addressed with https.
     let plain = missing.url.replace("http://", "https://");
     lab.search(["a", &plain]).refuses(&["cannot connect"]);
 }
@@ -273,7 +274,7 @@ fn a_range_that_the_server_fails_to_give_is_listed_and_the_rest_is_searched() {
     let whole = places(&object, b"needle");
     let seen: Vec<u64> =
         whole.into_iter().filter(|at| at + 6 <= bad.start || *at >= bad.end).collect();
-    // Fails for every request that begins in a piece of 64 KiB or before it and reaches it.
+    // Fails for every request that begins in or before a piece of 64 KiB and reaches it.
     let server = Server::new(object, |_, first, _| match first {
         0x1F_0000..0x21_0000 => Act::Status(500),
         _ => Act::Serve,
@@ -291,7 +292,7 @@ fn a_range_that_the_server_fails_to_give_is_listed_and_the_rest_is_searched() {
     assert_eq!(ran.code, Some(3), "{ran:?}");
     assert!(ran.stderr.contains("could not be read"), "{ran:?}");
     let rows = crate::harness::parse_rows(ran.text());
-    // Matches that begin in the piece before are unreadable as well.
+    // Matches that begin in the preceding piece are unreadable as well.
     let expected: Vec<u64> =
         seen.into_iter().filter(|at| !(0x1F_0000 - 6..0x21_0000).contains(at)).collect();
     assert_eq!(rows.into_iter().map(|row| row.offset).collect::<Vec<_>>(), expected);
@@ -319,7 +320,7 @@ fn interrupted(server: &Server, lab: &Lab, requests: usize) -> Ran {
     }
     let kill = format!("kill -INT {}", child.id());
     assert!(Command::new("sh").args(["-c", &kill]).status().unwrap().success());
-    // Kills it where it hangs; it says too little to fill a pipe.
+    // Kills the search if it hangs; its output is too short to fill a pipe.
     let status = wait(&mut child);
     let (out, err) = (child.stdout.take().unwrap(), child.stderr.take().unwrap());
     Ran::new(status, drain(out), &drain(err))

@@ -15,7 +15,7 @@ fn rows(ran: &Ran) -> Vec<Value> {
     ran.lines().into_iter().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
-/// The scope of each row, and where its match lies.
+/// The scope of each row, and the offset of its match.
 fn scopes(ran: &Ran) -> BTreeSet<(String, Option<u64>)> {
     let scope = |row: &Value| row["scope"].as_str().unwrap().to_string();
     rows(ran).iter().map(|row| (scope(row), row["offset"].as_u64())).collect()
@@ -165,7 +165,7 @@ fn scopes_are_named() {
     lab.search(["--rules", "r.yar", "f", "--scopes", "slack"])
         .refuses(&["no scope 'slack'; there are source, files, deleted, carved, members and all"]);
     lab.search(["--scopes", "files", "needle", "f"]).refuses(&["--rules"]);
-    // All of the source is no carved file beside it.
+    // A carved file that is the whole source is not an additional scope.
     let picture = gif(b"needle: carved");
     lab.put("f", &picture);
     let all = ["--rules", "r.yar", "f", "--scopes", "all", "--format", "json"];

@@ -1,4 +1,4 @@
-//! `--rules`: where YARA rules hold.
+//! `--rules`: matches of YARA rules.
 
 use std::collections::BTreeSet;
 use std::process::{Command, Stdio};
@@ -155,7 +155,7 @@ fn sources_of_all_kinds_are_scopes() {
     ran.refuses(&["-: has more than 1 MiB", "--rules-max-size"]);
 }
 
-/// A FAT volume of 16 MiB in `f`: two files, of which one is deleted afterwards.
+/// A FAT volume of 16 MiB in `f` with two files, one of which is deleted afterwards.
 fn volume(rules: &str) -> Option<Lab> {
     let lab = lab(rules, "");
     lab.put_sparse("f", 16 << 20, &[]);
@@ -210,7 +210,7 @@ fn files_of_an_image_are_scopes_and_offsets_are_those_of_the_image() {
     assert_eq!(found, expected);
     let text = lab.search(["--rules", "r.yar", "f"]);
     assert!(text.text().contains(": program $a in /docs/a.txt: needle\n"), "{}", text.text());
-    // Without room for all of the image, its files are left.
+    // If the image is too large for memory, its files are still evaluated.
     let ran = lab.search(["--rules", "r.yar", "f", "--rules-max-size", "1M", "--format", "json"]);
     ran.says(0, &["f: rules are not judged over all of the source", "those of its files are"]);
     assert_eq!(rows(&ran).len(), 4);

@@ -1,4 +1,4 @@
-//! Which findings count: range, alignment, number.
+//! The findings that count: range, alignment, number.
 
 use crate::harness::{Lab, NOWHERE, noise, places};
 
@@ -122,7 +122,7 @@ fn the_number_of_findings_counts_over_patterns_and_sources() {
 #[test]
 fn a_search_that_has_enough_ends_early() {
     let lab = Lab::new();
-    // Longer than anybody reads in the minute after which a run is said to hang.
+    // Longer than anybody can read in the minute after which a run counts as hanging.
     lab.put_sparse("f", 1 << 40, &[]);
     assert_eq!(lab.offsets(["-x", "00", "f", "--max-count", "3"]), [0, 1, 2]);
 }

@@ -17,8 +17,8 @@ fn lab() -> Lab {
     Lab::with(bytes)
 }
 
-/// Searches a file in small pieces, cuts it to `to` bytes when the first findings come, then
-/// reads on. The rows of the first pieces fill the pipe, so the search cannot be over by then.
+/// Searches a file in small pieces, truncates it to `to` bytes when the first findings arrive, then
+/// reads on. The rows of the first pieces fill the pipe, so the search cannot be finished by then.
 fn check(access: &str, to: u64, pattern: &[&str]) -> Option<i32> {
     let lab = lab();
     let args =

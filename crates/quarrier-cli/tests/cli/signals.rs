@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use crate::harness::{Lab, Ran, drain, send, until_it_handles_interrupts, wait};
 
-/// Starts a search; once the first rows are out, sends `signal` and waits for the end.
-/// `feed` writes to its standard input as long as it is read.
+/// Starts a search; once the first rows are out, sends `signal` and waits for the end. `feed` writes to
+/// its standard input while it is read.
 fn interrupted(lab: &Lab, args: &[&str], signal: &str, feed: fn(ChildStdin)) -> Ran {
     let mut command = lab.search_command(args);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -26,7 +26,7 @@ fn interrupted(lab: &Lab, args: &[&str], signal: &str, feed: fn(ChildStdin)) -> 
     ran
 }
 
-/// The byte at which it says that it stopped.
+/// The byte offset in its message about the stop.
 fn stopped_at(ran: &Ran, source: &str) -> u64 {
     let tail = ran.stderr.split(&format!("{source}: interrupted at byte ")).nth(1).unwrap();
     tail[..tail.find(|c: char| !c.is_ascii_digit()).unwrap()].parse().unwrap()
@@ -68,7 +68,7 @@ fn a_request_to_end_is_answered_in_the_same_way() {
     check_rows(&ran, "f", stopped_at(&ran, "f"));
 }
 
-/// Writes a piece now and then, as long as somebody reads.
+/// Writes a piece at intervals, until the reader closes.
 fn slowly(mut stdin: ChildStdin) {
     while stdin.write_all(&[b'a'; 10_000]).is_ok() {
         thread::sleep(Duration::from_millis(5));
@@ -91,7 +91,7 @@ fn ctrl_c_leaves_the_counts_up_to_there() {
         lab.search_command(["-c", "-x", "00", "f", "--stats", "stats", "--buffer-size", "64K"]);
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     until_it_handles_interrupts(&child);
-    // Its own threads are there once the search has begun.
+    // Its own threads exist once the search has begun.
     let tasks = format!("/proc/{}/task", child.id());
     while std::fs::read_dir(&tasks).unwrap().count() < 2 {
         thread::sleep(Duration::from_millis(1));

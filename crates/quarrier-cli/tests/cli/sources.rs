@@ -60,7 +60,7 @@ fn a_glob_that_the_shell_has_not_expanded_names_its_files() {
     }
     let sources: Vec<_> = lab.find(["abc", "*.bin"]).into_iter().map(|row| row.source).collect();
     assert_eq!(sources, ["a.bin", "b.bin"]);
-    // A file of that very name comes before a glob.
+    // A file with exactly that name takes precedence over a glob.
     lab.put("[ab].bin", "-abc");
     assert_eq!(lab.offsets(["abc", "[ab].bin"]), [1]);
 }

@@ -1,4 +1,4 @@
-//! Sparse files: holes are zeros that nobody has to read.
+//! Sparse files: holes are zeros that need no reads.
 
 use crate::harness::{Lab, run};
 

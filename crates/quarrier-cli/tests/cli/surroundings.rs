@@ -1,4 +1,4 @@
-//! Poor surroundings for the programs' tests: few threads, few files, no /proc, little memory, short
+//! Poor environments for the programs' tests: few threads, few files, no /proc, little memory, short
 //! files. `quarrier-sql` includes this file, too.
 
 use std::io::{Error, Result};
@@ -9,28 +9,28 @@ use std::ptr;
 /// A resource that a run lacks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Surroundings {
-    /// No thread but the first. Limits of processes do not bind root, so the run is of the user with
-    /// this number, who must have no other processes.
+    /// Only the first thread. Process limits do not apply to root, so the run has the user with this
+    /// number, who must have no other processes.
     OneThread(u32),
     /// 64 open files.
     FewFiles,
-    /// Nothing in `/proc`.
+    /// An empty `/proc`.
     NoProc,
-    /// 512 MiB of addresses, stacks and the program's own among them.
+    /// 512 MiB of addresses, including stacks and the program itself.
     LittleMemory,
     /// Files of at most this size.
     ShortFiles(u64),
 }
 
 impl Surroundings {
-    /// Puts a command into them.
+    /// Runs a command in this environment.
     pub(crate) fn around(self, command: &mut Command) {
         // SAFETY: between fork and exec `enter` makes only system calls; it takes no lock and
         // allocates nothing.
         unsafe { command.pre_exec(move || self.enter()) };
     }
 
-    /// Whether this machine lets them be made.
+    /// Whether this machine allows creating it.
     pub(crate) fn can_be_made(self) -> bool {
         let mut command = Command::new("true");
         self.around(command.stdin(Stdio::null()));
@@ -70,7 +70,7 @@ fn become_user(user: u32) -> Result<()> {
     }
 }
 
-/// Mounts an empty file system over `/proc`, which nobody else sees.
+/// Mounts an empty file system over `/proc`, visible only to this process.
 fn hide_proc() -> Result<()> {
     // SAFETY: geteuid takes no arguments and cannot fail.
     let is_root = unsafe { libc::geteuid() } == 0;
@@ -80,9 +80,9 @@ fn hide_proc() -> Result<()> {
     checked(unsafe { libc::unshare(libc::CLONE_NEWNS | user) })?;
     let (none, private) = (ptr::null(), libc::MS_REC | libc::MS_PRIVATE);
     let (root, proc, kind) = (c"/".as_ptr(), c"/proc".as_ptr(), c"tmpfs".as_ptr());
-    // SAFETY: the texts are constants that end with a zero byte, and mount allows a null type and
+    // SAFETY: the strings are constants that end with a zero byte, and mount allows a null type and
     // null data.
     checked(unsafe { libc::mount(kind, root, none, private, none.cast()) })?;
-    // SAFETY: the texts are constants that end with a zero byte, and mount allows null data.
+    // SAFETY: the strings are constants that end with a zero byte, and mount allows null data.
     checked(unsafe { libc::mount(kind, proc, kind, 0, none.cast()) })
 }

@@ -1,4 +1,4 @@
-//! Hostile sources: nothing in them steers the terminal or the report.
+//! Hostile sources: none of their contents controls the terminal or the report.
 
 use std::fs;
 use std::io::Read;
@@ -9,7 +9,7 @@ use quarrier_report::is_harmful;
 
 use crate::harness::{Lab, run, wait};
 
-/// Fails where text for people carries a harmful character other than the line's end.
+/// Fails if text for people contains a harmful character other than line ends.
 #[track_caller]
 fn check(text: &str) {
     assert!(!text.contains(|c| is_harmful(c) && c != '\n'), "{text:?}");
@@ -31,10 +31,10 @@ fn on_terminal(mut command: Command) -> String {
         .stderr(Stdio::from(its))
         .spawn()
         .unwrap();
-    // The command holds the terminal's other end, and it would never end.
+    // The command holds the other end of the terminal, which would keep it open for ever.
     drop(command);
     let mut shown = Vec::new();
-    // Where nobody has the other end any more, reading fails.
+    // When nobody has the other end any more, reading fails.
     let _ = ours.read_to_end(&mut shown);
     wait(&mut child);
     // A terminal's driver writes a carriage return before each line feed.
@@ -80,7 +80,7 @@ fn harmful_characters_of_file_names_do_not_reach_the_terminal() {
         check(ran.is_clean().text());
         assert!(ran.text().starts_with(&format!("{expected}:")), "{ran:?}");
         assert_eq!(ran.lines().len(), 1, "{name:?}");
-        // For programs the name stays as it is.
+        // Output for programs keeps the name unchanged.
         assert_eq!(lab.find(["b", name])[0].source, name);
     }
 }
@@ -155,7 +155,7 @@ fn explain_shows_no_harmful_character() {
     let ran = run(lab.command(["explain", condition, "f"]), b"");
     check(ran.is_clean().text());
     assert!(ran.lines().contains(&shown), "{ran:?}");
-    // For programs the condition stays as it is.
+    // Output for programs keeps the condition unchanged.
     let ran = run(lab.command(["explain", condition, "f", "--format", "json"]), b"");
     let line: serde_json::Value = serde_json::from_str(ran.is_clean().lines()[0]).unwrap();
     assert_eq!(line["condition"], condition);

@@ -1,5 +1,5 @@
 //! Without further threads, or with hardly any memory: fewer threads do the same work, or one line says
-//! what is missing. Nothing panics and nothing waits for ever.
+//! what is missing. Nothing panics or hangs.
 
 use std::os::unix::process::CommandExt;
 use std::process::Command;
@@ -25,7 +25,7 @@ fn lab() -> Lab {
     lab
 }
 
-/// The command with a limit of the kernel, as a user whom it binds.
+/// The command under a kernel limit, as a user to whom it applies.
 fn limited(lab: &Lab, arguments: &[&str], limit: libc::__rlimit_resource_t, most: u64) -> Command {
     let mut command = lab.command(arguments);
     let as_user = limit == libc::RLIMIT_NPROC;
@@ -33,7 +33,7 @@ fn limited(lab: &Lab, arguments: &[&str], limit: libc::__rlimit_resource_t, most
         let value = libc::rlimit { rlim_cur: most, rlim_max: most };
         // SAFETY: setrlimit only reads `value`, which outlives the call.
         let done = unsafe { libc::setrlimit(limit, &value) };
-        // Limits of processes do not bind root. An id that nobody uses has no other processes.
+        // Process limits do not apply to root. An unused id has no other processes.
         // SAFETY: geteuid takes no arguments and cannot fail.
         let changed = if as_user && unsafe { libc::geteuid() } == 0 {
             // SAFETY: setresuid takes no pointers.
@@ -66,7 +66,7 @@ fn check(limit: libc::__rlimit_resource_t, most: u64) {
         let free = run(lab.command(*arguments), b"");
         let ran = run(limited(&lab, arguments, limit, most), b"");
         assert_eq!(ran.signal, None, "{arguments:?} within {most}: {ran:?}");
-        // A condition is parsed on a stack of its own.
+        // A condition is parsed on a separate stack.
         let may_fail = limit == libc::RLIMIT_AS || matches!(arguments[0], "filter" | "explain");
         if may_fail && ran.code == Some(2) {
             ran.says(2, &[]);

@@ -1,5 +1,5 @@
-//! `--unallocated` of `search` and `carve`: what belongs to allocated files is left out, and nothing
-//! else; deleted files in pieces are recovered from the runs that their file system still knows.
+//! `--unallocated` of `search` and `carve` leaves out exactly the bytes of allocated files; fragmented
+//! deleted files are recovered from the run lists that their file system still has.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -10,7 +10,7 @@ use crate::carve::{carve, gif, tree};
 use crate::carve_free::does;
 use crate::harness::{Lab, noise, places, run, skip};
 
-/// What is planted: pictures with these words, the first in an allocated file.
+/// The planted files: pictures with these words, the first in an allocated file.
 const WORDS: [&str; 4] = ["live", "gone", "in slack", "in free space"];
 
 /// Files of several blocks.
@@ -36,7 +36,7 @@ fn extents(row: &Value) -> Vec<Range<usize>> {
     pairs.map(|pair| number(&pair[0])..number(&pair[0]) + number(&pair[1])).collect()
 }
 
-/// The bytes of a file, as its row places them.
+/// The bytes of a file, by the extents in its row.
 fn bytes_of(image: &[u8], row: &Value) -> Vec<u8> {
     extents(row).into_iter().flat_map(|range| image[range].to_vec()).collect()
 }
@@ -67,7 +67,7 @@ fn fat(args: &[&str]) -> Option<Lab> {
     (made && does(&lab, "mdel", &["-i", "f", "::gone.gif"])).then_some(lab)
 }
 
-/// No tool deletes in NTFS without mounting it: the record is marked as not in use, and the clusters
+/// No tool deletes files in NTFS without mounting it: marks the record as not in use, and the clusters
 /// as free.
 fn ntfs() -> Option<Lab> {
     let lab = lab();
@@ -105,8 +105,8 @@ fn delete_from_ntfs(lab: &Lab, path: &str) {
     std::fs::write(lab.path("f"), image).unwrap();
 }
 
-/// No tool writes into exFAT without mounting it: two files are put into its root, each contiguous, the
-/// second as deleted.
+/// No tool writes to exFAT without mounting it: puts two files into its root, each contiguous, the
+/// second one deleted.
 fn exfat() -> Option<Lab> {
     let lab = lab();
     if !does(&lab, "mkfs.exfat", &["f"]) {
@@ -147,8 +147,8 @@ fn exfat() -> Option<Lab> {
     Some(lab)
 }
 
-/// Ranges in which no allocated file has a byte, from the rows of `quarrier files`, byte by byte. A
-/// deleted file in a record of NTFS has its bytes there.
+/// Ranges without a byte of an allocated file, computed byte by byte from the rows of `quarrier files`.
+/// A deleted file in an NTFS record has its bytes there.
 fn unallocated(rows: &[Value], length: usize) -> Vec<Range<usize>> {
     let mut is_taken = vec![false; length];
     for row in rows.iter().filter(|row| row["state"] == "allocated") {
@@ -170,7 +170,8 @@ fn unallocated(rows: &[Value], length: usize) -> Vec<Range<usize>> {
     ranges
 }
 
-/// Plants pictures in slack and in free space; then `search` and `carve` find those and the deleted one.
+/// Plants pictures in slack and in free space, and checks that `search` and `carve` find those and the
+/// deleted one.
 fn check(lab: &Lab, gone: &str) {
     let rows = files(lab);
     let (live, gone) = (row(&rows, "/live.gif"), row(&rows, gone));
@@ -254,8 +255,8 @@ fn only_the_bytes_of_allocated_files_are_left_out_of_exfat() {
     }
 }
 
-/// Files of which every other one is deleted again, so that a larger one is spread over the gaps, which
-/// `put` and `delete` do with names in `files`. That one is deleted, too.
+/// Writes files and deletes every other one, so that a larger file is spread over the gaps; `put` and
+/// `delete` do this with names in `files`. The larger file is deleted, too.
 fn in_pieces(lab: &Lab, put: &dyn Fn(&str) -> bool, delete: &dyn Fn(&str) -> bool) -> Option<()> {
     let count = 24;
     for number in 0..count {
@@ -276,8 +277,8 @@ fn in_pieces(lab: &Lab, put: &dyn Fn(&str) -> bool, delete: &dyn Fn(&str) -> boo
     Some(())
 }
 
-/// With the runs that the file system knows, `carve` recovers the large file, and all that it does
-/// without.
+/// Checks that `carve` recovers the large file with the run list of the file system, and everything
+/// that it recovers without.
 fn check_in_pieces(lab: &Lab, path: &str) {
     let rows = files(lab);
     let large = row(&rows, path);

@@ -1,4 +1,4 @@
-//! A search unit by unit prints what one plain search prints, whoever ran the units and whatever was killed.
+//! A search unit by unit prints the output of one plain search, for any distribution of units and any kills.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use crate::harness::{Lab, Ran, noise, run, send, skip, until_it_handles_interrup
 const PATTERNS: [&str; 10] =
     ["-i", "--utf16", "-e", "needle", "-x", "6E [1-3] 65", "-E", "[a-z]+", "-E", "(?s:.){7}"];
 
-/// A lab with two sources, in which things lie across the borders of units.
+/// A lab with two sources, with matches across the borders of units.
 fn lab() -> Lab {
     let lab = Lab::new();
     for (name, length, seed) in [("one", 70_000, 3), ("two", 31_000, 4)] {
@@ -194,7 +194,7 @@ fn killed_processes_lose_no_row_and_double_none() {
             let _ = child.kill();
             child.wait().unwrap();
         }
-        // Objects are whole or not there.
+        // Objects are complete or absent.
         let joined = lab.search([&args[..], &cut].concat());
         assert_eq!(joined.is_clean().stdout, plain.stdout, "round {round}");
         assert!(files(&lab.path(&to)).iter().all(|path| path.extension().unwrap() == "arrow"));

@@ -1,5 +1,5 @@
-//! Runs that wait: for a pipe that nobody opens, for one that says nothing, for a file that does not
-//! end. A signal ends each of them at once, and nothing takes memory without a bound.
+//! Runs that wait: for a pipe that nobody opens, for a silent one, for an endless file. A signal ends
+//! each of them at once, and memory is bounded.
 
 use std::ffi::CString;
 use std::fs::{File, OpenOptions};
@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use crate::gauge::report;
 use crate::harness::{Lab, Ran, drain, run, send, until_it_handles_interrupts, wait};
 
-/// A run that waits ends so soon after a signal, on a machine that is busy with other tests.
+/// Maximum time from a signal to the end of a waiting run, on a machine that is busy with other tests.
 const ENDS_WITHIN: Duration = Duration::from_secs(2);
 
 /// Commands that wait for `pipe`.

@@ -1,4 +1,4 @@
-//! Wrong use: exit code 2, one line that helps, nothing on standard output, nothing left.
+//! Wrong use: exit code 2, one helpful line, nothing on standard output, no files left.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -56,7 +56,7 @@ fn a_file_without_permission_is_refused() {
     if std::fs::read(lab.path("f")).is_err() {
         return lab.search(["a", "f"]).refuses(&["f: cannot open", "Permission denied"]);
     }
-    // Root may read everything, so the binary runs as nobody, where it can be reached.
+    // Root may read everything, so the binary runs as nobody, in a folder that this user can reach.
     chmod(&lab.path(""), 0o755);
     let as_nobody = |args: &[&str]| {
         let mut command = lab.command(args);
@@ -169,7 +169,7 @@ fn a_regex_match_that_ends_far_behind_the_bound_is_an_error_with_its_offset() {
     let ran = lab.search(["-E", "ax*b", "f"]);
     let words = ["f: ", "'ax*b'", "65536 bytes", "offset 3;"];
     assert_eq!(ran.says(2, &words).lines(), ["f:0: ax*b: ab"]);
-    // The short match is not the one that is preferred.
+    // The shorter match is not the preferred one.
     let lab = Lab::with([b"--ab", &vec![b'x'; 300_000][..], b"b"].concat());
     for access in ["window", "read", "queue", "uring"] {
         let sized = ["-E", "(?s)a.*b", "--buffer-size", "4096", "--access", access, "f"];
