@@ -59,8 +59,8 @@ fn size_arg() -> Arg {
 pub(super) fn cache_args() -> [Arg; 3] {
     [
         folder_arg(
-            "Cache fetched data in this folder, for later runs and other processes; else in that of \
-             QUARRIER_CACHE",
+            "Cache fetched data in this folder, for later runs and other processes; default: \
+             that of QUARRIER_CACHE",
         ),
         size_arg(),
         flag(
@@ -99,14 +99,15 @@ Examples:
   quarrier cache verify
   quarrier cache clear https://example.org/image.E01
 
-The cache keeps bytes of remote sources, each version of an object by itself,
-with checksums. Its folder is that of --cache, else of the variable
-QUARRIER_CACHE, else $XDG_CACHE_HOME/quarrier/remote or ~/.cache/quarrier/remote.
+The cache stores bytes of remote sources with checksums, separately for each
+version of an object. Its folder is that of --cache, else of the variable
+QUARRIER_CACHE, else $XDG_CACHE_HOME/quarrier/remote or
+~/.cache/quarrier/remote.
 Names are URLs without query and password; no secret is stored.
 
 'fill' fetches a source completely, with all files of an image. Then --offline,
-or QUARRIER_OFFLINE=1 for any command, reads it without a network, in the version
-used last; parts that are not there cannot be read, and are listed.
+or QUARRIER_OFFLINE=1 for any command, reads it without a network, in the
+version used last; missing parts cannot be read, and are listed.
 
 Exit status: 0 done, 1 nothing is cached under these names, 2 wrong use or
 failure, 3 cached bytes are damaged, or a part could not be cached or removed,

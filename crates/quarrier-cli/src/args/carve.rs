@@ -75,9 +75,9 @@ Each file is written to FOLDER/<type>/<offset>.<extension>, with the offset as
 12 hexadecimal digits; FOLDER/report.jsonl and FOLDER/report.dfxml have a row
 for each. Status 'valid': complete, as its format prescribes, with every
 checksum right. 'partial': correct up to the byte where it breaks. 'header':
-nothing but its beginning could be read.
+only its beginning could be read.
 
-Several sources, or a folder: each source has a subfolder of its own,
+Several sources, or a folder: each source has its own subfolder,
 FOLDER/<name>-<hash of its name>/<type>/<offset>.<extension>, with reports and
 case.json, unless no file is found in it; FOLDER/report.jsonl has the rows of
 all, FOLDER/sources.jsonl a line for each finished source.
@@ -152,13 +152,15 @@ fn what_args() -> Vec<Arg> {
             .long("range")
             .value_name("START..END")
             .value_parser(parse_range)
-            .help("Carve these offsets only, as if they were the whole source"),
+            .help("Carve only these offsets, as if they were the whole source"),
         flag(
             "unallocated",
-            "Leave out the bytes of allocated files (ext2 to ext4, XFS, Btrfs, FAT, exFAT, NTFS, HFS+, APFS, ISO 9660): \
-             carve deleted files, free space, slack, and all that no file system has",
+            "Leave out the bytes of allocated files (ext2 to ext4, XFS, Btrfs, FAT, exFAT, NTFS, \
+             HFS+, APFS, ISO 9660): carve deleted files, free space, slack, and everything \
+             outside of file systems",
         ),
-        flag("where", "Say which file each begins in, as file systems have it, deleted files too"),
+        flag("where", "Name the file that each carved file begins in, from the file systems, \
+                       deleted files too"),
         Arg::new("known")
             .long("known")
             .value_name("FILE")
@@ -168,7 +170,7 @@ fn what_args() -> Vec<Arg> {
                 "Mark files whose hash is in FILE: hashdeep, lists of MD5, SHA-1 or SHA-256, the SQLite \
                  of NSRL; repeatable",
             ),
-        flag("skip-known", "Do not write files that --known has").requires("known"),
+        flag("skip-known", "Do not write files whose hash is in --known").requires("known"),
         hash_arg("Hashes of each file and of the source, in rows and case.json; SHA-256 always"),
         flag("verify", "First verify an EWF or AFF4 image against its stored hashes"),
         flag("dry-run", "Write nothing; print a row for each file"),
@@ -180,7 +182,7 @@ fn how_args() -> Vec<Arg> {
     vec![
         flag(
             "thorough",
-            "Examine every candidate even where there are very many, however long that takes, and \
+            "Examine every candidate even if there are very many, without a time limit, and \
              spend seconds instead of a tenth on each broken file",
         ),
         workers_arg("Threads that search, read candidates, and write"),

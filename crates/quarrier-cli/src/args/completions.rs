@@ -11,7 +11,7 @@ Examples:
   quarrier completions zsh > ~/.zfunc/_quarrier       (a folder of $fpath)
   quarrier completions fish > ~/.config/fish/completions/quarrier.fish
 
-Packages and 'make install' put them in place.";
+Packages and 'make install' install them.";
 
 pub(super) fn command() -> Command {
     Command::new("completions")

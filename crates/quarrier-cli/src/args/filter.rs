@@ -65,13 +65,13 @@ A CONDITION is a search condition of SQL-92, as after WHERE. Name nested fields
 by their path (order.leg[0].qty), and put names that are not SQL identifiers in
 double quotes (\"a-b\"). _line, _offset and _message are the line, the byte offset
 and the bytes of a message. Messages are JSON lines, FIX, NVFIX, CSV or XML.
-Matching messages are printed as they are in the file, a line each; with
+Matching messages are printed verbatim, one a line; with
 --columns or another --format, as rows. A FILE is a path, a URL, or '-' for
 standard input; gzip and Zstandard are decompressed. Matches in an open stream
 (tail -f log.ndjson | quarrier filter … -) are printed within a fraction of a
 second; single-root XML is printed after 1 MiB or at the end of the stream.
---follow waits for more at the end of a file, and begins with a file that takes
-its place, as 'tail -F' does; with --many, it prints a row for each message and
+--follow waits for more at the end of a file, and starts over if the file is
+replaced, like 'tail -F'; with --many, it prints a row for each message and
 condition that is true for it: source, offset, condition, message.
 Arrow and Parquet have no messages to print: use 'quarrier query'. For a segment
 of the durable log (.qlog) or a data folder, the messages in it are filtered;
@@ -83,9 +83,9 @@ stream: those before its first pause) determine it. If a later value has another
 type, the file is read again from its start; a stream, too, up to 32 MiB, beyond
 which this is an error. Columns that appear later are NULL in earlier rows.
 
-A message that does not parse is left out, counted on standard error, and listed
-by --rejects. A folder is all regular files below it; a quoted glob ('logs/*.gz')
-all files that match.
+A message that does not parse is rejected, counted on standard error, and listed
+by --rejects. A folder means all regular files below it; a quoted glob
+('logs/*.gz') all files that match.
 
 Exit status: 0 found, 1 nothing found, 2 wrong use or failure, 3 part of the
 input could not be read (each range is listed, and each place of a log that is
@@ -95,7 +95,7 @@ pub(super) fn command() -> Command {
     Command::new("filter")
         .about("Prints the messages for which a condition is true: grep for messages")
         .after_help(EXAMPLES)
-        .arg(flag("count", "Print how many messages match, of all files together").short('c'))
+        .arg(flag("count", "Print the number of matching messages, over all files").short('c'))
         .arg(
             Arg::new("limit")
                 .short('m')
@@ -116,7 +116,7 @@ pub(super) fn command() -> Command {
             "Wait for more at the end of a file, until interrupted; with --many, print each match \
              of each condition",
         ))
-        .arg(data_arg("Filter tables of this data folder: each FILE is the name of one"))
+        .arg(data_arg("Filter tables of this data folder: each FILE names a table"))
         .arg(input_format_arg())
         .arg(rejects_arg())
         .args([workers_arg("Threads that read and evaluate")])

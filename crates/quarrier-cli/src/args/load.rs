@@ -64,15 +64,15 @@ loaded, and none twice. --again loads a file once more. A file with different
 content under the same path is loaded from its start. Standard input cannot
 continue; the messages loaded from it stay.
 
-A message that does not parse is left out, counted, and listed by --rejects. The
-log has messages only. --many prints how many of the loaded messages match each
+A message that does not parse is rejected, counted, and listed by --rejects; the
+log does not keep it. --many prints how many of the loaded messages match each
 condition.
 
 One process at a time may write to a folder; others can read it meanwhile.
 
 Exit status: 0 done, 2 wrong use or failure (counted messages stay; run it again
 to continue), 3 the log is damaged (each place is listed with the marks of its
-messages; all others are kept), 130 interrupted.";
+messages; all others are intact), 130 interrupted.";
 
 const REINDEX_EXAMPLES: &str = "\
 Examples:
@@ -84,7 +84,7 @@ rebuilds the columns of every table in memory. Prints the number of messages of
 each and the rate.
 
 Exit status: 0 done, 2 wrong use or failure, 3 the log is damaged (each place is
-listed with the marks of its messages; all others are kept), 130 interrupted.";
+listed with the marks of its messages; all others are intact), 130 interrupted.";
 
 pub(super) fn command() -> Command {
     Command::new("load")
@@ -106,7 +106,7 @@ pub(super) fn command() -> Command {
                 .value_parser(["zstd"])
                 .help("Compress the log"),
         )
-        .arg(flag("again", "Load files again that were loaded before"))
+        .arg(flag("again", "Load files again, even if they were loaded before"))
         .arg(segment_arg())
         .arg(input_format_arg())
         .arg(rejects_arg())
@@ -125,7 +125,7 @@ pub(super) fn command() -> Command {
 
 pub(super) fn reindex_command() -> Command {
     Command::new("reindex")
-        .about("Rebuilds the columns of all kept tables from the log")
+        .about("Rebuilds the columns of all tables from the log")
         .after_help(REINDEX_EXAMPLES)
         .arg(data_arg("The data folder").required(true))
         .args([workers_arg("Threads that parse")])

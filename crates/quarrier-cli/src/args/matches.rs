@@ -33,8 +33,8 @@ pub(super) fn match_args() -> Vec<Arg> {
             .help_heading("Matches"),
         list(
             "stop-list",
-            "Leave out findings whose match is in this file, one a line; repeatable. Feature files \
-             and stop lists of bulk_extractor are read as they are",
+            "Leave out findings whose match is in this file, one a line; repeatable. Feature \
+             files and stop lists of bulk_extractor are accepted unchanged",
         ),
         list("alert-list", "Report only findings whose match is in this file, one a line; repeatable"),
     ]

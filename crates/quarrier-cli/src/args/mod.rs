@@ -155,7 +155,7 @@ pub(crate) fn shown() -> Command {
         .bin_name("quarrier")
         .version(clap::crate_version!())
         .long_version(version::long())
-        .about("Searches raw data where it lies, at the speed of the machine, and says how close it came")
+        .about("Searches raw data in place, at the speed of the machine, and reports how close it came")
         .after_help(SIZES)
         .subcommand_required(true)
         .arg_required_else_help(true)
@@ -191,8 +191,8 @@ fn files_from_arg() -> Arg {
         .value_parser(value_parser!(PathBuf))
         .action(ArgAction::Append)
         .help(
-            "Take the sources named in this file as well, one a line, or with a byte 0 after each \
-             (find -print0); '-' is standard input; repeatable",
+            "Also take the sources named in this file, one a line, or each with a zero byte \
+             after it (find -print0); '-' is standard input; repeatable",
         )
 }
 

@@ -162,7 +162,7 @@ pub(super) fn command() -> Command {
         .arg(path("output", "Write the rows to FILE, which appears when it is complete").short('o'))
         .arg(path("rejects", "List rejected messages: line, offset, reason and bytes"))
         .arg(stats_arg())
-        .arg(flag("timing", "Say how long each statement took").help_heading("Output"))
+        .arg(flag("timing", "Print the time of each statement").help_heading("Output"))
         .args([color_arg(), quiet_arg(), log_arg()])
 }
 

@@ -418,8 +418,8 @@ of the environment). AFF4 images, virtual disks (qcow2, VMDK, VHD, VHDX, VDI,
 DMG) and compressed images (gz, xz, bz2, zst) are recognised by content, and
 offsets are those of the disk inside. SOURCE#2 is the second partition. A
 pattern file holds one pattern a line: a literal, or hex:…, re:…, re16:… (a
-regex over UTF-16), utf16:…, utf16be:…, xor:…, base64:…; word:… is a literal
-that stands as a word. A name may precede each, as in 'jpeg = hex:FF D8 FF';
+regex over UTF-16), utf16:…, utf16be:…, xor:…, base64:…; word:… matches a
+literal as a whole word. A name may precede each, as in 'jpeg = hex:FF D8 FF';
 lines that begin with # are comments.
 
 Exit status: 0 found, 1 nothing found, 2 wrong use or failure, 3 part of the
@@ -445,7 +445,7 @@ pub(super) fn command() -> Command {
                 .num_args(0..)
                 .action(ArgAction::Append)
                 .help(
-                    "A pattern, where no -e, -x, -E, -f, --features or --rules is given, then the sources",
+                    "A pattern, unless -e, -x, -E, -f, --features or --rules is given, then the sources",
                 ),
         )
 }
@@ -464,8 +464,8 @@ fn pattern_args() -> Vec<Arg> {
         repeated("pattern", 'e', "TEXT").help("A literal: the bytes of this text; repeatable"),
         repeated("hex", 'x', "HEX")
             .help(
-                "Hexadecimal; ?? is any byte, ?A and A? are half a byte, ~00 any byte but that, [4], \
-                 [4-6] and [4-] so many bytes, (A | B) alternatives; repeatable",
+                "Hexadecimal; ?? is any byte, ?A and A? are half a byte, ~00 any other byte, \
+                 [4], [4-6] and [4-] that many bytes, (A | B) alternatives; repeatable",
             ),
         repeated("regex", 'E', "RE")
             .help("A byte regex; leftmost-first matches that do not overlap; repeatable"),
@@ -475,7 +475,7 @@ fn pattern_args() -> Vec<Arg> {
             .help("A file of patterns, one a line; '-' is standard input; repeatable"),
         flag(
             "ignore-case",
-            "Letters match in either case, in literals also those beyond ASCII (Unicode simple folding)",
+            "Ignore case; in literals, also of letters beyond ASCII (Unicode simple folding)",
         )
             .short('i')
             .help_heading("Patterns"),
@@ -527,7 +527,7 @@ fn pattern_args() -> Vec<Arg> {
             .value_parser(size_in(1 << 20..=1 << 40))
             .help(
                 "Memory for the automata of all regexes. A set that needs more than half of it \
-                 before the search is refused; states worked out while searching share the rest",
+                 before the search is refused; states computed during the search share the rest",
             )
             .help_heading("Patterns"),
     ]
@@ -563,13 +563,14 @@ fn scope_args() -> Vec<Arg> {
             .help("Show N bytes before and after each finding (text and json)"),
         flag(
             "where",
-            "Say which file each finding lies in, as file systems have it, deleted ones too",
+            "Name the file that holds each finding, from the file systems, deleted files too",
         )
         .conflicts_with_all(["count", "files-with-matches", "only-matching"]),
         flag(
             "unallocated",
-            "Leave out the bytes of allocated files (ext2 to ext4, XFS, Btrfs, FAT, exFAT, NTFS, HFS+, APFS, ISO 9660): \
-             search deleted files, free space, slack, and all that no file system has",
+            "Leave out the bytes of allocated files (ext2 to ext4, XFS, Btrfs, FAT, exFAT, NTFS, \
+             HFS+, APFS, ISO 9660): search deleted files, free space, slack, and everything \
+             outside of file systems",
         )
         .conflicts_with("line-number"),
     ]
@@ -583,9 +584,10 @@ fn rule_args() -> Vec<Arg> {
             .value_parser(value_parser!(PathBuf))
             .action(ArgAction::Append)
             .help(
-                "Print where these YARA rules hold, in place of patterns: one row for each string found of \
-                 each rule that holds in a scope. Scopes are the source and the allocated files of its file \
-                 systems; -c counts them. '-' is standard input; repeatable",
+                "Evaluate these YARA rules instead of patterns: print one row for each string \
+                 found of each rule that holds in a scope. Scopes are the source and the \
+                 allocated files of its file systems; -c counts them. '-' is standard input; \
+                 repeatable",
             )
             .help_heading("Rules"),
         Arg::new("scopes")
@@ -595,9 +597,9 @@ fn rule_args() -> Vec<Arg> {
             .value_parser(|text: &str| text.parse::<Scopes>())
             .requires("rules")
             .help(
-                "Where rules are judged: source, files (allocated ones), deleted (files whose bytes are \
-                 known), carved (files found by their content), members (of zip, tar and gzip archives), or \
-                 all; joined by commas",
+                "Scopes over which rules are evaluated: source, files (allocated ones), deleted \
+                 (files whose bytes are known), carved (files found by their content), members \
+                 (of zip, tar and gzip archives), or all; joined by commas",
             )
             .help_heading("Rules"),
         Arg::new("rules-max-size")
@@ -606,7 +608,7 @@ fn rule_args() -> Vec<Arg> {
             .default_value("1G")
             .value_parser(size_in(1..=1 << 40))
             .requires("rules")
-            .help("The longest source or file whose rules are judged: it is held in memory. Longer ones are reported")
+            .help("Maximum size of a scope, which is held in memory; longer ones are skipped and reported")
             .help_heading("Rules"),
         Arg::new("rules-timeout")
             .long("rules-timeout")
@@ -614,7 +616,8 @@ fn rule_args() -> Vec<Arg> {
             .default_value("60")
             .value_parser(value_parser!(u64).range(1..=1 << 30))
             .requires("rules")
-            .help("Maximum time for the rules of one scope. Scopes that take longer are reported")
+            .help("Maximum time for the rules of one scope; slower scopes are skipped and \
+                   reported")
             .help_heading("Rules"),
     ]
 }
@@ -640,9 +643,9 @@ fn machine_args() -> Vec<Arg> {
         auto("engine", "NAME|auto", "Engine for literals and hex patterns").value_parser(
             |text: &str| text.parse::<EngineName>().map_err(|error| error.to_string()),
         ),
-        flag("explain", "Say which engine is used for which patterns, and why")
+        flag("explain", "Print the engine of each pattern, and the reason")
             .help_heading("Machine"),
-        flag("list-engines", "List the engines and whether this machine has them")
+        flag("list-engines", "List the engines, and whether this machine supports them")
             .help_heading("Machine"),
     ]
 }
@@ -670,7 +673,8 @@ fn output_args() -> Vec<Arg> {
             .long("report")
             .value_name("FILE.html")
             .value_parser(value_parser!(PathBuf))
-            .help("Write a page with the load of every stage, the rate, and where the findings lie")
+            .help("Write a page with the load of every stage, the rate, and the positions of \
+                   findings")
             .help_heading("Output"),
     ]
 }

@@ -46,28 +46,28 @@ pub(super) fn args() -> Vec<Arg> {
         named(
             "to",
             "FOLDER",
-            "Search unit by unit, and keep the rows of each in this folder as an Arrow file; units \
-             whose file is there are not searched again. Prints the rows of all, unless --shard is \
-             given",
+            "Search unit by unit, and store the rows of each in this folder as an Arrow file; a \
+             unit that has a file is not searched again. Prints the rows of all units, unless \
+             --shard is given",
         )
         .value_parser(value_parser!(OsString))
         .conflicts_with_all(NOT_WITH_UNITS),
         named(
             "shard",
             "I/N",
-            "Search only each N-th unit, from unit I on, counted from 0: a share of the work for one of \
-             N processes or machines. With --to nothing is printed",
+            "Search only every N-th unit, from unit I on, counted from 0: the share of one of N \
+             processes or machines. With --to, prints nothing",
         )
         .value_parser(|text: &str| text.parse::<Shard>())
         .conflicts_with_all(NOT_WITH_UNITS),
-        flag("plan", "Print how many units and bytes there are, and about how many seconds they take; \
-             search nothing but a sample")
+        flag("plan", "Print the number of units and bytes, and the estimated seconds; search \
+                      only a sample")
             .conflicts_with_all(NOT_WITH_UNITS)
             .help_heading("Units"),
         named("unit-size", "SIZE", "Bytes of a unit; the same for all shards")
             .default_value("1G")
             .value_parser(size_in(1..=u64::MAX)),
-        named("rate", "SIZE", "Bytes per second for --plan, instead of a sample's")
+        named("rate", "SIZE", "Bytes per second for --plan, instead of measuring a sample")
             .value_parser(size_in(1..=u64::MAX))
             .action(ArgAction::Set)
             .requires("plan"),

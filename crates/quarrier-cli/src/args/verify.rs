@@ -23,11 +23,11 @@ Examples:
   quarrier verify recovered --source /mnt/evidence/disk.img
 
 FOLDER is an output folder of 'quarrier carve' or of 'quarrier files --extract'.
-Its case.json has the hash of every file that was written, and of the source
-where all of it was read. Each is hashed again; files that case.json does not
-list, and a changed case.json, are differences, too.
+Its case.json has the hash of every written file, and of the source if all of it
+was read. 'verify' hashes each again; files that case.json does not list, and a
+changed case.json, are differences, too.
 
-Exit status: 0 everything is as it was, 1 something differs (a line each), 2
+Exit status: 0 nothing has changed, 1 something differs (a line each), 2
 wrong use or failure, 3 the source could not be compared, 130 interrupted.";
 
 pub(super) fn command() -> Command {
@@ -46,7 +46,7 @@ pub(super) fn command() -> Command {
                 .long("source")
                 .value_name("SOURCE")
                 .value_parser(value_parser!(OsString))
-                .help("Where the source is now, if it was moved"),
+                .help("The new location of the source, if it was moved"),
         )
         .args([quiet_arg(), log_arg()])
 }
