@@ -643,8 +643,7 @@ fn machine_args() -> Vec<Arg> {
         auto("engine", "NAME|auto", "Engine for literals and hex patterns").value_parser(
             |text: &str| text.parse::<EngineName>().map_err(|error| error.to_string()),
         ),
-        flag("explain", "Print the engine of each pattern, and the reason")
-            .help_heading("Machine"),
+        flag("explain", "Print the engine of each pattern, and the reason").help_heading("Machine"),
         flag("list-engines", "List the engines, and whether this machine supports them")
             .help_heading("Machine"),
     ]
@@ -673,8 +672,10 @@ fn output_args() -> Vec<Arg> {
             .long("report")
             .value_name("FILE.html")
             .value_parser(value_parser!(PathBuf))
-            .help("Write a page with the load of every stage, the rate, and the positions of \
-                   findings")
+            .help(
+                "Write a page with the load of every stage, the rate, and the positions of \
+                   findings",
+            )
             .help_heading("Output"),
     ]
 }

@@ -60,10 +60,13 @@ pub(super) fn args() -> Vec<Arg> {
         )
         .value_parser(|text: &str| text.parse::<Shard>())
         .conflicts_with_all(NOT_WITH_UNITS),
-        flag("plan", "Print the number of units and bytes, and the estimated seconds; search \
-                      only a sample")
-            .conflicts_with_all(NOT_WITH_UNITS)
-            .help_heading("Units"),
+        flag(
+            "plan",
+            "Print the number of units and bytes, and the estimated seconds; search \
+                      only a sample",
+        )
+        .conflicts_with_all(NOT_WITH_UNITS)
+        .help_heading("Units"),
         named("unit-size", "SIZE", "Bytes of a unit; the same for all shards")
             .default_value("1G")
             .value_parser(size_in(1..=u64::MAX)),
