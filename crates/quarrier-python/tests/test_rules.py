@@ -111,7 +111,7 @@ def test_max_count_ends_the_rows(rules: Path) -> None:
 
 def test_skipped_scopes_are_warnings(rules: Path) -> None:
     data = b"an invoice".rjust(5000)
-    with pytest.warns(UserWarning, match="rules are not judged over all of the source"):
+    with pytest.warns(UserWarning, match="rules are not evaluated over all of the source"):
         found = quarrier.search(data, rules=rules, rules_max_size="1K")
     assert (len(found), len(found.notices)) == (0, 1)
 

@@ -172,18 +172,20 @@ impl fmt::Display for Error {
             }
             Error::Gauge(error) => error.fmt(f),
             Error::Stopped { name, offset } => write!(f, "{name}: interrupted at byte {offset}"),
-            Error::Output(error) => write!(f, "rows cannot be handed on: {error}"),
+            Error::Output(error) => write!(f, "rows cannot be passed on: {error}"),
             Error::Folder { folder, error } => {
                 write!(f, "{}: cannot write there: {error}", folder.display())
             }
             Error::Write { folder, files, error, report } => {
                 write!(
                     f,
-                    "{}: cannot write: {error}; {files} files are written and in {REPORT}; make \
-                     room, and --resume goes on",
+                    "{}: cannot write: {error}; {files} files are written and in {REPORT}; free \
+                     some space, and --resume continues",
                     folder.display()
                 )?;
-                report.as_ref().map_or(Ok(()), |report| write!(f, "; nor can the report: {report}"))
+                report.as_ref().map_or(Ok(()), |report| {
+                    write!(f, "; the report cannot be written either: {report}")
+                })
             }
         }
     }

@@ -73,7 +73,7 @@ pub fn read_bounded(path: &Path, what: &str, most: u64, stop: &AtomicBool) -> Re
     }
     if bytes.len() as u64 > most {
         return Err(Error::Request(format!(
-            "{name}: more than {most} bytes of {what}, which is the most that is read"
+            "{name}: more than {most} bytes of {what}, which is the maximum"
         )));
     }
     Ok(bytes)

@@ -101,7 +101,7 @@ pub(super) fn parse(matches: &ArgMatches) -> Result<Files, String> {
     let source: &OsString = matches.get_one("source").ok_or("no source was given")?;
     let (bodyfile, format) = (matches.get_flag("bodyfile"), format_of(matches)?);
     if bodyfile && format != Format::Text {
-        return Err("--bodyfile is a format of its own; leave out --format".to_string());
+        return Err("--bodyfile is a separate format; leave out --format".to_string());
     }
     Ok(Files {
         source: source.clone(),

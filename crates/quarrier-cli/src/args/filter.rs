@@ -182,19 +182,20 @@ pub(super) fn parse(matches: &ArgMatches) -> Result<Filter, String> {
     };
     let shows_no_columns = filter.count || matches!(filter.asked, ConditionArg::Many(_));
     if shows_no_columns && filter.columns.is_some() {
-        return Err("--columns shows messages, but only numbers are asked for (-c, --many); \
-                    leave one of them out"
+        return Err("--columns prints messages, but -c and --many print only numbers; leave one \
+                    of them out"
             .to_string());
     }
     if matches!(filter.asked, ConditionArg::Many(_)) && filter.limit.is_some() {
         return Err(
-            "--limit stops at messages, but --many counts them; leave one of them out".to_string()
+            "--limit limits printed messages, but --many only counts; leave one of them out"
+                .to_string(),
         );
     }
     let is_one_file = filter.files.len() == 1 && filter.files_from.is_empty();
     if filter.follow && (!is_one_file || filter.data.is_some()) {
         return Err(
-            "--follow is for one file or '-'; follow tables of a data folder by SUBSCRIBE of \
+            "--follow takes one file or '-'; follow tables of a data folder with SUBSCRIBE of \
                     'quarrier serve'"
                 .to_string(),
         );

@@ -185,24 +185,24 @@ fn refuse_with_rules(matches: &ArgMatches) -> Result<(), String> {
     match OPTIONS_OF_PATTERNS.iter().find(is_given) {
         None => Ok(()),
         Some(id @ &("range" | "aligned")) => Err(format!(
-            "--{id} does not go with --rules: a rule is judged over a whole source or file; SOURCE#2 is the \
-             second partition"
+            "--{id} cannot be used with --rules: a rule is evaluated over a whole source or \
+             file; SOURCE#2 is the second partition"
         )),
         Some(&"where") => {
-            Err("--where does not go with --rules: their rows have the file in the column scope"
+            Err("--where cannot be used with --rules: their rows have the file in the column scope"
                 .to_string())
         }
         Some(&"unallocated") => {
-            Err("--unallocated does not go with --rules: --scopes deleted,carved \
-             judges deleted and carved files"
+            Err("--unallocated cannot be used with --rules: --scopes deleted,carved selects \
+             deleted and carved files"
                 .to_string())
         }
         Some(id @ &("to" | "shard" | "plan")) => Err(format!(
-            "--{id} does not go with --rules: a rule is judged over a whole source; name a part of the \
-             sources in each run"
+            "--{id} cannot be used with --rules: a rule is evaluated over a whole source; name a \
+             part of the sources in each run"
         )),
         Some(id) => Err(format!(
-            "--{id} does not go with --rules; search for patterns in a run of their own"
+            "--{id} cannot be used with --rules; search for patterns in a separate run"
         )),
     }
 }

@@ -6,16 +6,16 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 /// Options of ripgrep and grep that a search lacks, with the replacement.
 const HABITS: &[(&str, &str)] = &[
-    ("-a", "all bytes are searched, whatever they are"),
-    ("--text", "all bytes are searched, whatever they are"),
+    ("-a", "all bytes are searched, text or not"),
+    ("--text", "all bytes are searched, text or not"),
     ("-b", "offsets are always printed"),
     ("-g", "name the files with a glob in quotes instead: 'logs/*.gz'"),
     ("--glob", "name the files with a glob in quotes instead: 'logs/*.gz'"),
     ("-h", "the source is always printed; --format json | jq selects the fields"),
-    ("-P", "-E takes a regex, without references back or looking around"),
+    ("-P", "-E takes a regex, without back-references or look-around"),
     ("-r", "a folder is always searched with all files below it"),
     ("-R", "a folder is always searched with all files below it; links are not followed"),
-    ("-S", "-i lets letters match in either case"),
+    ("-S", "-i ignores case"),
     ("-u", "nothing is left out of a search"),
     ("-v", "lines that do not match are not printed; 'quarrier filter' takes NOT"),
     ("-z", "'zcat image.gz | quarrier search PATTERN -' searches compressed data"),

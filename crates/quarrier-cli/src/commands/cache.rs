@@ -229,7 +229,7 @@ fn verify(
 fn clear(object: &CachedObject, printer: &mut Printer<'_>) -> io::Result<Outcome> {
     let name = name_of(object);
     if !object.remove() {
-        complain(&format!("{name}: is in use, and stays"));
+        complain(&format!("{name}: is in use, so it was not removed"));
         return Ok(Outcome::Incomplete);
     }
     printer.row(&[

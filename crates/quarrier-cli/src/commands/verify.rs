@@ -32,11 +32,11 @@ pub(crate) fn run(asked: &Verify) -> Outcome {
         outcome = outcome.worse(Outcome::Incomplete);
     }
     if found.stopped {
-        complain("interrupted; the differences before are told");
+        complain("interrupted; the differences found before are listed");
         outcome = outcome.worse(Outcome::Interrupted);
     }
     if found.count == 0 && !found.stopped && !asked.quiet {
-        lines.push_str(&format!("{}: as they were\n", number::counted(found.files, "file")));
+        lines.push_str(&format!("{}: unchanged\n", number::counted(found.files, "file")));
     }
     outcome.worse(print(&lines))
 }

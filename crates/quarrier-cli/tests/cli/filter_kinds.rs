@@ -157,7 +157,7 @@ fn rows_are_written_once_where_a_source_is_read_again() {
     // The first rows are not in the answer for a column of exact numbers.
     let lab = Lab::with(many_alike("{\"w\":1.5}"));
     let ran = filter(&lab, ["w / 2 = 2", "f"]);
-    ran.says(2, &["f: a column has values of several kinds", "`quarrier query`"]);
+    ran.says(2, &["f: a column has values of several types", "`quarrier query`"]);
     assert_eq!(filter(&lab, ["-c", "w / 2 = 2.5", "f"]).is_clean().text(), "1300000\n");
 }
 

@@ -208,7 +208,7 @@ fn what_does_not_grow_is_not_followed() {
     let lab = Lab::new();
     lab.put("log", b"{\"a\":1}\n");
     let follow = |args: &[&str]| run(lab.command([&["filter"][..], args].concat()), b"");
-    follow(&["a = 1", "--follow", "log", "log"]).says(2, &["--follow is for one file"]);
+    follow(&["a = 1", "--follow", "log", "log"]).says(2, &["--follow takes one file"]);
     follow(&["a = 1", "--follow", "--data", "d", "t"]).says(2, &["SUBSCRIBE"]);
     follow(&["a = 1", "--follow", "http://127.0.0.1:1/log"]).says(2, &["can be followed"]);
 }

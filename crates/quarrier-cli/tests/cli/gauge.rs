@@ -139,7 +139,8 @@ fn what_an_earlier_run_found_different_is_marked() {
         assert_eq!(has_note, reading.get("earlier_value").is_some(), "{reading}");
     }
     fs::write(&repeats, "{").unwrap();
-    gauge(&lab, &args[..2]).says(0, &["nothing is held against earlier runs", "repeats.json"]);
+    gauge(&lab, &args[..2])
+        .says(0, &["readings are not compared with earlier runs", "repeats.json"]);
 }
 
 #[test]
@@ -148,12 +149,12 @@ fn without_a_cache_folder_the_report_is_still_made() {
     let mut command = lab.command(["gauge", "cpu", "--quick"]);
     command.env_remove("XDG_CACHE_HOME").env_remove("HOME");
     let ran = without_progress(run(command, b""));
-    ran.says(0, &["profile is not kept", "XDG_CACHE_HOME"]);
+    ran.says(0, &["profile is not stored", "XDG_CACHE_HOME"]);
     assert!(ran.text().contains("multiply-add"));
     lab.put("file", "");
     let mut command = lab.command(["gauge", "cpu", "--quick"]);
     command.env("XDG_CACHE_HOME", lab.path("file"));
-    without_progress(run(command, b"")).says(0, &["profile is not kept", "file"]);
+    without_progress(run(command, b"")).says(0, &["profile is not stored", "file"]);
 }
 
 #[test]

@@ -146,16 +146,16 @@ fn members_that_are_not_judged_are_listed_with_the_reason() {
     archive[entry + 8] |= 1;
     lab.put("f", &archive);
     let members = ["--rules", "r.yar", "f", "--scopes", "members", "--format", "json"];
-    lab.search(members).says(3, &["f: source!a: its rules are not judged: encrypted"]);
+    lab.search(members).says(3, &["f: source!a: its rules are not evaluated: encrypted"]);
     archive[entry + 8] = 0;
     lab.put("f", &archive);
     assert_eq!(scopes(lab.search(members).is_clean()).len(), 1);
     let ran = lab.search([&members[..], &["--rules-max-size", "1K"]].concat());
-    ran.says(3, &["f: source!b: its rules are not judged: larger than the limit"]);
+    ran.says(3, &["f: source!b: its rules are not evaluated: larger than the limit"]);
     assert_eq!(rows(&ran).len(), 1);
     lab.put("f", &archive[..archive.len() - 30]);
     lab.search(members)
-        .says(3, &["f: source: its rules are not judged: the archive has no directory"]);
+        .says(3, &["f: source: its rules are not evaluated: the archive has no directory"]);
 }
 
 #[test]

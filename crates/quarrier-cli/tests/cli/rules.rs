@@ -110,16 +110,16 @@ fn rules_that_are_wrong_are_named_with_their_place() {
 fn what_rules_cannot_mean_is_refused() {
     let lab = lab(RULES, "x");
     for (option, words) in [
-        (&["-e", "x"][..], "search for patterns in a run of their own"),
-        (&["-i"], "--ignore-case does not go with --rules"),
-        (&["--features", "email"], "--features does not go with --rules"),
-        (&["--range", "0..4"], "--range does not go with --rules"),
+        (&["-e", "x"][..], "search for patterns in a separate run"),
+        (&["-i"], "--ignore-case cannot be used with --rules"),
+        (&["--features", "email"], "--features cannot be used with --rules"),
+        (&["--range", "0..4"], "--range cannot be used with --rules"),
         (&["--where"], "the file in the column scope"),
-        (&["--histogram"], "--histogram does not go with --rules"),
+        (&["--histogram"], "--histogram cannot be used with --rules"),
         (&["--unallocated"], "--scopes deleted,carved"),
-        (&["--shard", "0/2"], "--shard does not go with --rules"),
-        (&["--plan"], "--plan does not go with --rules"),
-        (&["--to", "d"], "--to does not go with --rules"),
+        (&["--shard", "0/2"], "--shard cannot be used with --rules"),
+        (&["--plan"], "--plan cannot be used with --rules"),
+        (&["--to", "d"], "--to cannot be used with --rules"),
     ] {
         lab.search([&["--rules", "r.yar", "f"], option].concat()).refuses(&[words]);
     }
@@ -212,7 +212,7 @@ fn files_of_an_image_are_scopes_and_offsets_are_those_of_the_image() {
     assert!(text.text().contains(": program $a in /docs/a.txt: needle\n"), "{}", text.text());
     // If the image is too large for memory, its files are still evaluated.
     let ran = lab.search(["--rules", "r.yar", "f", "--rules-max-size", "1M", "--format", "json"]);
-    ran.says(0, &["f: rules are not judged over all of the source", "those of its files are"]);
+    ran.says(0, &["f: rules are not evaluated over all of the source", "those of its files are"]);
     assert_eq!(rows(&ran).len(), 4);
 }
 
@@ -220,7 +220,7 @@ fn files_of_an_image_are_scopes_and_offsets_are_those_of_the_image() {
 fn scopes_that_are_too_long_or_too_slow_are_reported() {
     let lab = lab("rule a { strings: $a = \"needle\" condition: $a }", "needle".repeat(1000));
     let ran = lab.search(["--rules", "r.yar", "f", "--rules-max-size", "1K"]);
-    ran.says(3, &["f: rules are not judged over all of the source", "--rules-max-size"]);
+    ran.says(3, &["f: rules are not evaluated over all of the source", "--rules-max-size"]);
     assert_eq!(ran.text(), "");
     lab.put("r.yar", "rule a { condition: for all i in (0..1000000000000) : ( i >= 0 ) }");
     let ran = lab.search(["--rules", "r.yar", "f", "--rules-timeout", "1"]);
@@ -248,7 +248,7 @@ fn it_says_which_rules_are_judged_everywhere() {
     let ran = lab.search(["--rules", "r.yar", "f", "--explain"]);
     let said = &ran.stderr;
     assert!(said.contains("4 rules: 3 of 3 strings gated by 3 patterns"), "{said}");
-    assert!(said.contains("small: has no strings; it is judged in every scope"), "{said}");
+    assert!(said.contains("small: has no strings; it is evaluated in every scope"), "{said}");
     assert!(!said.contains("hidden:"), "{said}");
 }
 

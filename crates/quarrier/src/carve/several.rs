@@ -178,10 +178,7 @@ impl List {
         let is_begun = fs::symlink_metadata(&path).is_ok_and(|meta| meta.is_file());
         match first {
             Some(_) if is_begun && !resume => {
-                return refused(
-                    folder,
-                    "a run over several sources was begun there; --resume goes on",
-                );
+                return refused(folder, "holds a run over several sources; --resume continues it");
             }
             Some(entry) if !is_begun => {
                 let name = entry.file_name();

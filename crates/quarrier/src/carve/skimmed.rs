@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 const NAMED_MAX: usize = 16;
 
 /// Formats a line for each reason, with the ranges and the types that may begin there: `bytes 0..51200
-/// were looked at less closely: too many … (5000 places: gz, pdf)`.
+/// were examined less closely: too many … (5000 places: gz, pdf)`.
 pub fn skimmed_in_words(ranges: &[SkimmedRange]) -> Vec<(Skimming, String)> {
     let line = |reason| Some((reason, line(ranges, reason)?));
     Skimming::ALL.into_iter().filter_map(line).collect()
@@ -30,7 +30,7 @@ fn line(all: &[SkimmedRange], reason: Skimming) -> Option<String> {
         let _ = write!(line, " and {more} more ranges");
     }
     let (reason, types) = (reason.in_words(), types.join(", "));
-    let _ = write!(line, " were looked at less closely: {reason} ({places} places: {types})");
+    let _ = write!(line, " were examined less closely: {reason} ({places} places: {types})");
     (!ranges.is_empty()).then_some(line)
 }
 

@@ -61,7 +61,7 @@ pub fn verify(
     let case = read(folder)?;
     let mut found = Differences::default();
     if !case.is_sealed {
-        found.add(format!("{CASE}: was changed: its seal is not that of its contents"));
+        found.add(format!("{CASE}: was changed: its seal does not match its contents"));
     }
     let mut known = HashSet::from([CASE.to_string()]);
     for output in case.value["outputs"].as_array().into_iter().flatten() {
@@ -110,9 +110,9 @@ fn read(folder: &Path) -> Result<Case> {
     }
     let text = io::read_to_string(file).map_err(|error| refused(&error.to_string()))?;
     let value: Value = serde_json::from_str(&text)
-        .map_err(|error| refused(&format!("is no case file: {error}")))?;
+        .map_err(|error| refused(&format!("is not a case file: {error}")))?;
     if !value["outputs"].is_array() {
-        return Err(refused("is no case file of quarrier"));
+        return Err(refused("is not a case file of quarrier"));
     }
     let end = text.rfind(&format!("\n{SEAL}")).map_or(text.len(), |at| at + 1);
     let mut hasher = Hasher::sha256();
@@ -171,7 +171,7 @@ fn source(
         Err(error) => return found.left_out.push(format!("the source was not compared: {error}")),
     };
     let Some(before) = told["bytes"].as_u64() else {
-        return found.left_out.push(format!("{name}: its length was not noted"));
+        return found.left_out.push(format!("{name}: its length was not recorded"));
     };
     if source.length() != before {
         return found.add(format!("{name}: has {} bytes, and had {before}", source.length()));
@@ -179,7 +179,7 @@ fn source(
     if told["sha256"].as_str().is_none() {
         return found
             .left_out
-            .push(format!("{name}: its hash was not made, so only its length is compared"));
+            .push(format!("{name}: its hash was not recorded, so only its length is compared"));
     }
     let kinds = kinds_in(told);
     match of_source(&*source, kinds, stop) {

@@ -38,7 +38,9 @@ impl Wanted {
                 let of_names = !has_slash;
                 let pattern = if of_names { text } else { &path };
                 let pattern = Pattern::new(pattern).map_err(|error| {
-                    Error::Request(format!("'{text}' is no glob: {error}; write [[] for a bracket"))
+                    Error::Request(format!(
+                        "'{text}' is not a glob: {error}; write [[] for a bracket"
+                    ))
                 })?;
                 Some((pattern, of_names))
             }

@@ -63,8 +63,8 @@ impl Printed {
 /// Written rows are missing from the answer of the second run.
 pub(super) fn differs(name: &str) -> Error {
     let reason = format!(
-        "{name}: a column has values of several kinds, and rows that were written before that was \
-         known are not all of the answer; `quarrier query`, or -c, reads all messages first"
+        "{name}: a column has values of several types, and rows were written before that was \
+         known, so the answer is incomplete; `quarrier query`, or -c, reads all messages first"
     );
     Error::Kinds { name: name.to_string(), reason }
 }

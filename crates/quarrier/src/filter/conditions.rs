@@ -157,7 +157,9 @@ fn of_text(path: &Path, text: &str) -> std::result::Result<Vec<Written>, String>
     match all.len() {
         0 => Err(format!("{name}: has no conditions; write one a line")),
         1..=CONDITIONS_MAX => Ok(all),
-        _ => Err(format!("{name}: more than {CONDITIONS_MAX} conditions; ask in several runs")),
+        _ => Err(format!(
+            "{name}: more than {CONDITIONS_MAX} conditions; split them into several runs"
+        )),
     }
 }
 
@@ -238,7 +240,7 @@ pub(super) fn named_kind(kind: Kind) -> &'static str {
         Kind::Decimal { .. } => "an exact number",
         Kind::Float => "a floating number",
         Kind::Date => "a date",
-        Kind::Timestamp => "a point in time",
+        Kind::Timestamp => "a timestamp",
         Kind::Text => "text",
     }
 }

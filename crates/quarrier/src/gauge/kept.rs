@@ -21,7 +21,7 @@ impl Gauge {
         let key = MachineKey::of(&report.machine);
         let Some(path) = machine.profile_path(&key) else {
             let why = "neither XDG_CACHE_HOME nor HOME is a folder";
-            notices.push(format!("the machine profile is not kept: {why}"));
+            notices.push(format!("the machine profile is not stored: {why}"));
             return None;
         };
         let old = MachineProfile::load(&path).unwrap_or_else(|error| {
@@ -35,7 +35,7 @@ impl Gauge {
         match profile.save(&path) {
             Ok(()) => Some(path),
             Err(error) => {
-                notices.push(format!("the machine profile is not kept: {error}"));
+                notices.push(format!("the machine profile is not stored: {error}"));
                 None
             }
         }
@@ -47,7 +47,7 @@ impl Gauge {
         let key = MachineKey::of(&report.machine);
         let Some(path) = machine.repeats_path(&key) else { return };
         let mut repeats = Repeats::load(&path, &key).unwrap_or_else(|error| {
-            notices.push(format!("nothing is held against earlier runs: {error}"));
+            notices.push(format!("readings are not compared with earlier runs: {error}"));
             Repeats::new(key)
         });
         let place_of = |area| self.place(area);

@@ -99,8 +99,8 @@ impl DataFolder {
         let mut notices: Vec<String> = cut.iter().map(ToString::to_string).collect();
         if self.store.is_catalog_damaged() {
             notices.push(format!(
-                "{}/catalog: a copy of the names of tables is damaged; the next new table writes it \
-                 anew",
+                "{}/catalog: a copy of the names of tables is damaged; the next new table writes \
+                 it again",
                 self.place()
             ));
         }

@@ -285,7 +285,7 @@ impl Subscription {
         };
         if kinds(&query) != kinds(&self.query) {
             return Err(Error::Request(format!(
-                "a message made a column of {} another kind; subscribe again after mark {}",
+                "a message changed the type of a column of {}; subscribe again after mark {}",
                 self.table, self.mark
             )));
         }
@@ -341,7 +341,7 @@ fn refuse_more_than_rows(query: &Query) -> Result<()> {
     match is_rows && query.order.is_empty() && query.limit.is_none() && query.offset == 0 {
         true => Ok(()),
         false => Err(Error::Request(
-            "rows come one by one, so COUNT, ORDER BY and LIMIT are never done".to_string(),
+            "a subscription never ends, so it has no COUNT, ORDER BY or LIMIT".to_string(),
         )),
     }
 }

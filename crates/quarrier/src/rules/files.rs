@@ -118,7 +118,7 @@ impl Files {
                 Ok(damages) => all.damages.extend(damages.in_words()),
                 Err(FilesError::Taken(error)) if error.kind() == io::ErrorKind::QuotaExceeded => {
                     all.damages.push(format!(
-                        "{}: more than {FILES_MAX} files, or {RUNS_MAX} extents; the others are not judged",
+                        "{}: more than {FILES_MAX} files, or {RUNS_MAX} extents; the others are not evaluated",
                         source.name()
                     ));
                     break;

@@ -81,7 +81,7 @@ impl Going<'_, '_> {
         }
         if length > most {
             let line = format!(
-                "rules are not judged over all of the source, which has {}, more than {}; raise \
+                "rules are not evaluated over all of the source, which has {}, more than {}; raise \
                  --rules-max-size",
                 number::bytes(length),
                 number::bytes(most),
@@ -98,7 +98,7 @@ impl Going<'_, '_> {
                 return ControlFlow::Break(());
             }
             Err(error) => {
-                let line = format!("rules are not judged over all of the source: {error}");
+                let line = format!("rules are not evaluated over all of the source: {error}");
                 self.done.missing(line);
                 return ControlFlow::Continue(());
             }
@@ -148,12 +148,12 @@ impl Going<'_, '_> {
         if size > most {
             let (size, most) = (number::bytes(size), number::bytes(most));
             return Some(format!(
-                "its rules are not judged: it has {size}, more than {most}; raise --rules-max-size"
+                "its rules are not evaluated: it has {size}, more than {most}; raise --rules-max-size"
             ));
         }
         (all_bytes.saturating_add(size) > bytes_max).then(|| {
             format!(
-                "its rules are not judged: the files have more than {} together, which is \
+                "its rules are not evaluated: the files have more than {} together, which is \
                  {FILES_TIMES_MAX} times what the source has",
                 number::bytes(bytes_max)
             )
@@ -226,7 +226,7 @@ impl Going<'_, '_> {
                 return ControlFlow::Continue(());
             }
             Some(Err(Unjudged::Failed(reason))) => {
-                self.done.missing(format!("{name}: its rules are not judged: {reason}"));
+                self.done.missing(format!("{name}: its rules are not evaluated: {reason}"));
                 return ControlFlow::Continue(());
             }
         };
@@ -246,7 +246,7 @@ impl Going<'_, '_> {
             let holds = judged.held.iter().any(|held| held.rule == *rule);
             let rule = &rules.rules()[*rule];
             let line = format!(
-                "{name}: {string} of rule {} is there more than {} times; the first of them count",
+                "{name}: {string} of rule {} occurs more than {} times; only the first ones count",
                 rule.name,
                 rules.matches_max(),
             );

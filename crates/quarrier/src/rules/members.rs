@@ -76,7 +76,7 @@ impl Archives<'_, '_, '_> {
         let most = self.going.run.search.scope_bytes_max;
         if entry.size > most {
             self.going.done.missing(format!(
-                "{name}: the rules of its members are not judged: it has {}, more than {}; raise \
+                "{name}: the rules of its members are not evaluated: it has {}, more than {}; raise \
                  --rules-max-size",
                 number::bytes(entry.size),
                 number::bytes(most),
@@ -91,7 +91,7 @@ impl Archives<'_, '_, '_> {
                 self.judge_unread(name, &extents, &mut View::of(&memory, &[whole]))
             }
             Err(reason) => {
-                let line = format!("{name}: the rules of its members are not judged: {reason}");
+                let line = format!("{name}: the rules of its members are not evaluated: {reason}");
                 self.going.done.missing(line);
                 ControlFlow::Continue(())
             }
@@ -119,7 +119,7 @@ impl Archives<'_, '_, '_> {
         self.left.bytes = self.left.bytes.saturating_sub(view.length());
         if self.left.bytes == 0 || self.left.members == 0 {
             self.going.done.missing(format!(
-                "{name}: the rules of its members are not judged: the archives of the source unpack to more \
+                "{name}: the rules of its members are not evaluated: the archives of the source unpack to more \
                  than the limit",
             ));
             return ControlFlow::Continue(());
@@ -208,7 +208,7 @@ impl TakeMembers for Batch<'_, '_, '_> {
 
     fn skipped(&mut self, path: &str, reason: &'static str) {
         if !self.going.is_stopped() && self.flow.is_continue() {
-            let line = format!("{}{path}: its rules are not judged: {reason}", self.archive);
+            let line = format!("{}{path}: its rules are not evaluated: {reason}", self.archive);
             self.going.done.missing(line);
         }
     }

@@ -68,7 +68,7 @@ impl<'s> RuleRun<'s> {
                 (0, _) => "has no string that is rare enough",
                 _ => "can hold without its strings",
             };
-            format!("  {}: {why}; it is judged in every scope", rule.name)
+            format!("  {}: {why}; it is evaluated in every scope", rule.name)
         }));
         lines.extend(self.gate.iter().flat_map(Running::explain));
         lines
@@ -131,7 +131,7 @@ impl<'s> RuleRun<'s> {
             Ok(None) => {
                 let most = number::bytes(bytes_max);
                 let reason = format!(
-                    "has more than {most}, and rules are judged over all of a stream; write it to a file \
+                    "has more than {most}, and rules are evaluated over all of a stream; write it to a file \
                      first, or raise --rules-max-size"
                 );
                 Err(Error::Unsupported { name: name.to_string(), reason })
@@ -193,7 +193,7 @@ impl<'s> RuleRun<'s> {
                 done.could_not_read(&carved.unreadable);
                 if carved.left_out > 0 {
                     done.missing(format!(
-                        "{} are not judged, because there are too many",
+                        "{} are not evaluated, because there are too many",
                         number::counted(carved.left_out, "carved file"),
                     ));
                 }

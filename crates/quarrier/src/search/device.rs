@@ -61,7 +61,7 @@ fn faster(
     let reads = profile.memory.as_ref().map_or(&[][..], |memory| &memory.read);
     let of_memory = reads.iter().map(|read| read.per_second).reduce(f64::max);
     if STREAM_SHARE * best.host_to_device <= of_all.min(of_memory.unwrap_or(f64::INFINITY)) {
-        return Err("the CPUs or the memory are faster than the way to the GPU");
+        return Err("the CPUs or the memory are faster than the transfer to the GPU");
     }
     let found = machine.devices().into_iter().enumerate().find(|(_, device)| {
         let facts = device.facts();

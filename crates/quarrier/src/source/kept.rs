@@ -26,8 +26,8 @@ pub(super) fn opened(path: &Path) -> Result<Opened> {
     if !runs.is_empty() {
         let tables: Vec<String> = store.tables()?.iter().map(|table| table.name.clone()).collect();
         let reason = format!(
-            "it holds messages that are written in several ways, of the tables {}; ask for one of \
-             them by its name, with --data and the data folder",
+            "it holds messages in several formats, of the tables {}; name one of them, with \
+             --data and the data folder",
             tables.join(", ")
         );
         return Err(Error::Unsupported { name: path.display().to_string(), reason });

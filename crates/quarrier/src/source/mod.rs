@@ -165,7 +165,7 @@ impl Opened {
 }
 
 pub(crate) fn only_in_order(name: String) -> Error {
-    let reason = "can only be read in order, and files are read wherever they lie; write it to a \
+    let reason = "can only be read in order, but this needs access at any offset; write it to a \
                   file first"
         .to_string();
     Error::Unsupported { name, reason }

@@ -231,7 +231,7 @@ impl Sources {
             (Some(one), 0) => Ok(one),
             (_, more) => {
                 let count = more + 1;
-                let reason = format!("names {count} sources; take them one by one");
+                let reason = format!("names {count} sources; use them one at a time");
                 Err(Error::Unsupported { name: shown, reason })
             }
         }

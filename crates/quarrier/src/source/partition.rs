@@ -26,7 +26,7 @@ impl<S: Source> PartitionSource<S> {
         let found = partitions::find(&disk)?.partitions;
         let Some(partition) = found.iter().find(|partition| partition.number == number) else {
             let reason = match found.len() {
-                0 => format!("has no table of partitions, so there is no #{number}"),
+                0 => format!("has no partition table, so there is no #{number}"),
                 count => format!("has {count} partitions, so there is no #{number}"),
             };
             return Err(Error::Unsupported { name: disk.name().to_string(), reason });

@@ -281,8 +281,10 @@ impl<'p> Tables<'p> {
         } else if let Some(source) = detected.source() {
             load.run_in_pieces(&[source], bytes_max, &mut hand)
         } else {
-            let reason =
-                format!("{}: it comes once, and was read; save it as a file", detected.name());
+            let reason = format!(
+                "{}: it can be read only once, and was; save it as a file",
+                detected.name()
+            );
             return Err(crate::Error::Request(reason));
         };
         match (loaded, failed) {

@@ -191,7 +191,7 @@ impl Run<'_> {
             false => format!("at byte {position}"),
         };
         let then = match &self.carve.folder {
-            Some(_) => format!("the files in {REPORT} are written whole; --resume goes on"),
+            Some(_) => format!("the files in {REPORT} are complete; --resume continues"),
             None => "the rows before it are complete".to_string(),
         };
         format!("{name}: interrupted {at}; {then}")

@@ -29,7 +29,7 @@ pub(super) fn run(
 ) -> Result<Outcome, String> {
     for (is_given, option) in [(carve.verify, "--verify"), (carve.report.is_some(), "--report")] {
         if is_given {
-            return Err(format!("{option} is for one source; name the sources one by one"));
+            return Err(format!("{option} is for one source; name the sources individually"));
         }
     }
     let mut several = request.several(names).map_err(in_words)?;
@@ -69,7 +69,7 @@ pub(super) fn run(
         return Ok(seen.output_error.map_or(Outcome::Failed, |error| broken_output(&error)));
     }
     if stop.load(Ordering::Relaxed) {
-        let then = if carve.folder.is_some() { "; --resume goes on" } else { "" };
+        let then = if carve.folder.is_some() { "; --resume continues" } else { "" };
         complain(&format!("interrupted after {done} of {} sources{then}", sources.len()));
         session.worsen(Outcome::Interrupted);
     }

@@ -103,8 +103,8 @@ impl KeptWatch for Show<'_> {
         }
         if stored.is_stopped {
             complain(&format!(
-                "{name}: interrupted at byte {}; the {} before it are on the disk, and the same \
-                 command goes on there",
+                "{name}: interrupted at byte {}; the {} before it are on disk, and the same \
+                 command continues there",
                 stored.end,
                 number::counted(stored.messages, "message")
             ));

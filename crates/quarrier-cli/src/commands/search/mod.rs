@@ -423,8 +423,8 @@ impl Session<'_> {
         let left_out = histogram.left_out();
         if left_out > 0 {
             complain(&format!(
-                "the histogram is full: {left_out} findings whose matches were not met before are left \
-                 out; raise --histogram-memory, or narrow the patterns"
+                "the histogram is full: {left_out} findings with new matches are left out; raise \
+                 --histogram-memory, or narrow the patterns"
             ));
             self.worsen(Outcome::Incomplete);
         }

@@ -325,8 +325,8 @@ impl<'w> Work<'w> {
     fn tell_interrupted(&self) {
         if let Some(to) = &self.of_units.to {
             complain(&format!(
-                "interrupted; the rows of the units that were searched are in {}, and the same command \
-                 goes on from there",
+                "interrupted; the rows of the searched units are in {}, and the same command \
+                 continues from there",
                 to.to_string_lossy()
             ));
         }

@@ -22,7 +22,7 @@ const RANGES_TOLD_MAX: usize = 50;
 /// Draws findings over the length of the source, in at most `bars_max` bars.
 pub(super) fn section(source: &SourceRun<'_>, bars_max: usize) -> Markup {
     html! {
-        h3 { "Where the findings lie" }
+        h3 { "Positions of the findings" }
         @if source.length_bytes == 0 {
             (note("The source has no bytes, or its length is not known."))
         } @else {

@@ -33,7 +33,7 @@ fn content(source: &SourceRun<'_>, bins_max: usize) -> Markup {
         .filter(|span| span.stage.is_work() && span.bytes > 0)
         .collect();
     if time <= 0.0 || spans.is_empty() {
-        return note("No bytes were worked on while time was taken.");
+        return note("No bytes were processed while the run was timed.");
     }
     let bins = (spans.len() / CHUNKS_PER_BIN).clamp(BINS_MIN, bins_max.max(BINS_MIN));
     let mut series = Series::new(time, bins);
@@ -65,7 +65,7 @@ fn short_rate(bytes_per_second: f64) -> String {
 
 fn keys(source: &SourceRun<'_>, peak: f64, ceiling: Option<f64>, is_drawn: bool) -> Markup {
     let mean = source.bytes_per_second();
-    let mut keys = vec![(Some(Key::Series(Colour::ORANGE)), html! { "bytes worked on" })];
+    let mut keys = vec![(Some(Key::Series(Colour::ORANGE)), html! { "bytes processed" })];
     if let Some(mean) = mean {
         keys.push((None, html! { "mean " b { (rate(mean)) } }));
     }

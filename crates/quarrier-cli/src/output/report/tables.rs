@@ -89,7 +89,7 @@ pub(super) fn threads(source: &SourceRun<'_>, budget: Budget) -> Markup {
     let columns: Vec<String> = columns.collect();
     let mut columns: Vec<&str> = columns.iter().map(String::as_str).collect();
     columns.insert(0, "thread");
-    columns.extend(["#bytes read", "#bytes worked on"]);
+    columns.extend(["#bytes read", "#bytes processed"]);
     details("Each thread in numbers", false, &table("", &columns, &rows))
 }
 

@@ -121,13 +121,13 @@ impl Feature {
             if before == wanted.len() && all.count() == 0 {
                 let names: Vec<&str> = ALL.iter().map(|feature| feature.name).collect();
                 return Err(match name {
-                    "aes-key" => "the feature 'aes-key' is not there yet".to_string(),
+                    "aes-key" => "the feature 'aes-key' is not available yet".to_string(),
                     _ => format!("no feature '{name}'; there are: all, {}", names.join(", ")),
                 });
             }
         }
         match wanted.is_empty() {
-            true => Err("no feature is named; 'all' is all of them".to_string()),
+            true => Err("no feature is named; 'all' selects all of them".to_string()),
             false => Ok(wanted),
         }
     }
@@ -176,7 +176,7 @@ mod tests {
             Feature::parse("mac, email,mac").unwrap().iter().map(|f| f.name).collect();
         assert_eq!(two, ["mac", "email"]);
         assert!(Feature::parse("emial").unwrap_err().contains("there are: all, email"));
-        assert!(Feature::parse("aes-key").unwrap_err().contains("not there yet"));
+        assert!(Feature::parse("aes-key").unwrap_err().contains("not available yet"));
         assert!(Feature::parse("").is_err());
         let all = ALL.iter().map(|feature| feature.pattern().unwrap()).collect();
         assert!(quarrier_search::Searcher::builder().build(all).is_ok());

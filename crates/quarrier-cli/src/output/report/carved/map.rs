@@ -76,7 +76,7 @@ impl Map {
             (self.keys(unreadable))
             (self.grid(unreadable))
         };
-        section("map", "Where the files lie", &content)
+        section("map", "Positions of the files", &content)
     }
 
     fn keys(&self, unreadable: &[Range<u64>]) -> Markup {
