@@ -163,7 +163,7 @@ pub fn change<'r>(before: &'r Reading, after: &'r Reading) -> Change<'r> {
     if ratios.is_empty() || !change.ratio.is_finite() {
         change.reason = Some("there are no runs to compare");
     } else if before.is_disturbed_itself() || after.is_disturbed_itself() {
-        change.reason = Some("others used the machine meanwhile, or a limit held it back");
+        change.reason = Some("others used the machine meanwhile, or a limit throttled it");
     } else if is_near(low) && is_near(high) {
         change.verdict = Verdict::Equal;
     } else if !is_near(change.ratio) && differs(&change, &old, &new) {
@@ -171,7 +171,7 @@ pub fn change<'r>(before: &'r Reading, after: &'r Reading) -> Change<'r> {
     } else if can_differ(old.len(), new.len(), ALPHA) {
         change.reason = Some("the runs spread too far");
     } else {
-        change.reason = Some("too few runs for how far they spread");
+        change.reason = Some("too few runs for their spread");
     }
     change
 }

@@ -16,7 +16,7 @@ use crate::trial::{Done, Needs, Series, Session};
 pub fn measure(session: &mut Session<'_>, isa: Isa, lane: Lane, threads: usize) -> Result<()> {
     if !isa.is_available() {
         let name = isa.name();
-        return Err(Error::BadRequest(format!("{name} is not to be had on this machine")));
+        return Err(Error::BadRequest(format!("{name} is not available on this machine")));
     }
     let subject = subject(isa, lane, threads);
     if !session.wants(&subject) {

@@ -166,7 +166,7 @@ pub fn measure(session: &mut Session<'_>, lane: Lane, order: usize, threads: usi
         Lane::F64 => measure_as::<f64>(session, lane, order, threads),
         Lane::I32 | Lane::I64 => {
             let name = lane.name();
-            Err(Error::BadRequest(format!("no product of {name} is measured; ask for f32 or f64")))
+            Err(Error::BadRequest(format!("the product of {name} is not measured; use f32 or f64")))
         }
     }
 }
@@ -178,7 +178,7 @@ fn measure_as<T: Element>(
     threads: usize,
 ) -> Result<()> {
     if order == 0 {
-        return Err(Error::BadRequest("matrices of order 0 are empty; ask for 1".to_owned()));
+        return Err(Error::BadRequest("matrices of order 0 are empty; use 1 or more".to_owned()));
     }
     let parameters =
         Parameters::new().with("type", lane.name()).with("order", order).with("threads", threads);

@@ -97,29 +97,31 @@ impl Job {
     pub(super) fn verify(&self, file: &TrialFile) -> Result<()> {
         let refuse = |text: String| Err(Error::BadRequest(text));
         if self.block_bytes == 0 || self.threads == 0 || self.depth == 0 {
-            return refuse("block, threads and depth begin at 1".to_owned());
+            return refuse("block size, threads and depth must be at least 1".to_owned());
         }
         if self.block_bytes > SECTOR_BYTES && !self.block_bytes.is_multiple_of(SECTOR_BYTES) {
             return refuse(format!(
-                "blocks of {} bytes: above {SECTOR_BYTES} they are multiples of it",
+                "blocks of {} bytes: above {SECTOR_BYTES}, use a multiple of it",
                 self.block_bytes
             ));
         }
         if self.cache != Cache::Direct && (self.depth > 1 || self.offered_per_second.is_some()) {
-            return refuse("only direct requests are made ahead; use threads".to_owned());
+            return refuse("a depth above 1 needs direct requests; use threads".to_owned());
         }
         if self.cache == Cache::Direct && self.block_bytes < SECTOR_BYTES {
-            return refuse(format!("direct blocks have {SECTOR_BYTES} bytes or more"));
+            return refuse(format!("direct blocks must have {SECTOR_BYTES} bytes or more"));
         }
         if self.offered_per_second.is_some_and(|rate| !(rate > 0.0 && rate <= 1e8)) {
-            return refuse("requests are offered above 0 and up to 10^8 times a second".to_owned());
+            return refuse(
+                "the offered rate must be above 0 and at most 10^8 requests a second".to_owned(),
+            );
         }
         let under_way = (self.block_bytes as u64)
             .saturating_mul(self.threads as u64)
             .saturating_mul(self.depth as u64);
         if self.depth > DEPTH_MAX || under_way > BUFFERS_BYTES_MAX {
             return refuse(format!(
-                "{under_way} bytes under way: at most {BUFFERS_BYTES_MAX}, and {DEPTH_MAX} requests"
+                "{under_way} bytes in flight: at most {BUFFERS_BYTES_MAX}, and {DEPTH_MAX} requests"
             ));
         }
         if under_way > file.bytes() {

@@ -125,7 +125,7 @@ fn means(file: &TrialFile, job: &Job) -> Result<Means> {
     {
         notes.push(match file.direct_bytes() {
             None => "no O_DIRECT on this file system: buffered".to_owned(),
-            Some(least) => format!("O_DIRECT takes {least} bytes or more here: buffered"),
+            Some(least) => format!("O_DIRECT needs {least} bytes or more here: buffered"),
         });
         job.cache = Cache::Cold;
     }

@@ -19,7 +19,7 @@ pub(crate) fn measure_named(
     let folder = parameters
         .text("path")
         .map(PathBuf::from)
-        .ok_or_else(|| Error::BadRequest("say path=FOLDER, on the disk to be measured".into()))?;
+        .ok_or_else(|| Error::BadRequest("add path=FOLDER, on the disk to measure".into()))?;
     let job = job_of(name, parameters)?;
     let bytes = size(parameters, "file_bytes", FULL_BYTES as usize) as u64;
     let mut file = TrialFile::make(&folder, bytes, session.stop)?;

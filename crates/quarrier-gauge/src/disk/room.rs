@@ -50,8 +50,8 @@ impl TrialFile {
         }
         if !folder.is_dir() {
             return Err(Error::BadRequest(format!(
-                "{name} is not a folder; name one on the disk to be measured, nothing is written \
-                 to devices"
+                "{name} is not a folder; name one on the disk to measure; nothing is written to \
+                 devices"
             )));
         }
         has_room(folder, &name, bytes)?;

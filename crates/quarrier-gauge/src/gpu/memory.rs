@@ -108,7 +108,7 @@ impl Arrays {
         };
         match is_right {
             true => Ok(()),
-            false => Err(Error::wrong(operation.name(), "other bytes than those that lie there")),
+            false => Err(Error::wrong(operation.name(), "wrong bytes were read")),
         }
     }
 }

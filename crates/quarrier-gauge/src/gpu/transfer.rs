@@ -81,7 +81,7 @@ fn check_way(queue: &mut Queue, buffer: &Buffer, host: &mut [u8]) -> Result<()> 
     block(queue, buffer, host, false)?;
     match host == sent {
         true => Ok(()),
-        false => Err(Error::wrong("host to device", "other bytes came back")),
+        false => Err(Error::wrong("host to device", "different bytes came back")),
     }
 }
 

@@ -77,7 +77,7 @@ impl Field {
     fn new(access: Access, block_bytes: usize) -> Result<Field> {
         if !block_bytes.is_power_of_two() {
             return Err(Error::BadRequest(format!(
-                "blocks of {block_bytes} bytes are not measured; take a power of two"
+                "blocks of {block_bytes} bytes are not measured; use a power of two"
             )));
         }
         let bytes = block_bytes.max(ARRAY_BYTES);
@@ -271,7 +271,7 @@ pub fn measure(
                 if writes {
                     field.check_written(first)?;
                 } else if block_bytes < 8 && field.expected_bytes(first, count) != check {
-                    return Err(Error::wrong(name, "another sum than that of the bytes"));
+                    return Err(Error::wrong(name, "the sum of the bytes is wrong"));
                 }
             }
             Ok(trial)

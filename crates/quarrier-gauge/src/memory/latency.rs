@@ -74,7 +74,7 @@ impl Ring {
         let lines = bytes / LINE_BYTES;
         if !bytes.is_power_of_two() || lines < 2 {
             return Err(Error::BadRequest(format!(
-                "a working set of {bytes} bytes cannot be walked; take a power of two from 128"
+                "a working set of {bytes} bytes cannot be walked; use a power of two from 128 on"
             )));
         }
         let order = Order::new(lines.trailing_zeros());

@@ -189,7 +189,7 @@ impl Part {
 pub fn measure(session: &mut Session<'_>, sweep: Sweep) -> Result<()> {
     if !sweep.isa.is_available() {
         let name = sweep.isa.name();
-        return Err(Error::BadRequest(format!("{name} is not to be had on this machine")));
+        return Err(Error::BadRequest(format!("{name} is not available on this machine")));
     }
     if !session.wants(&sweep.subject()) {
         return Ok(());
@@ -236,7 +236,7 @@ fn notes(sweep: &Sweep, parts: &[Part]) -> Vec<String> {
 fn small_arrays(session: &Session<'_>, sweep: &Sweep) -> Option<String> {
     let is_small = session.beyond_caches_bytes < crate::array_bytes::wanted_bytes(&session.machine);
     (is_small && sweep.bytes == session.beyond_caches_bytes).then(|| {
-        "too little memory for arrays beyond the caches: these hold a part of them".to_owned()
+        "too little memory for arrays beyond the caches: the caches hold a part of them".to_owned()
     })
 }
 

@@ -203,7 +203,7 @@ pub(super) fn receive(guest: &Guest<'_>) -> std::result::Result<Account, String>
 pub(super) fn open(guest: &Guest<'_>) -> std::result::Result<UdpSocket, String> {
     let failed = |error: io::Error| format!("cannot open a port for datagrams: {error}");
     if guest.hello.message_bytes as usize > DATAGRAM_BYTES_MAX {
-        super::guest::refuse(&guest.stream, "datagrams that long are not");
+        super::guest::refuse(&guest.stream, "the datagrams are too long");
         return Err(format!("datagrams have at most {DATAGRAM_BYTES_MAX} bytes"));
     }
     let here = guest.stream.local_addr().map_err(failed)?;
@@ -278,7 +278,7 @@ impl Control<'_> {
         }
         let mut stream = self.stream;
         match io::Read::read(&mut stream, &mut self.frame[self.read..]) {
-            Ok(0) => return Err("the guest went before the end".to_owned()),
+            Ok(0) => return Err("the client left before the end".to_owned()),
             Ok(bytes) => self.read += bytes,
             Err(error) if is_pause(&error) => {}
             Err(error) => return Err(format!("cannot read: {error}")),

@@ -132,7 +132,7 @@ impl EchoRequest<'_> {
         };
         let now = Instant::now();
         if !self.payload.is_at(self.came, &self.buffer[..bytes]) {
-            return Err(self.link.peer("sent back something else than it was sent"));
+            return Err(self.link.peer("sent back different bytes"));
         }
         let before = self.came / self.message_bytes;
         self.came += bytes as u64;

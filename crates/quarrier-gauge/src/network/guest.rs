@@ -32,10 +32,10 @@ impl Guest<'_> {
         }
         let now = Instant::now();
         if now > self.until {
-            return Err("the session took longer than it was to".to_owned());
+            return Err("the session took longer than agreed".to_owned());
         }
         if now.saturating_duration_since(heard) > SILENCE {
-            return Err(format!("nothing came for {} s", SILENCE.as_secs()));
+            return Err(format!("nothing arrived for {} s", SILENCE.as_secs()));
         }
         Ok(())
     }
@@ -64,7 +64,7 @@ pub(super) fn serve(stream: TcpStream, stop: &AtomicBool) -> Result<Account, Str
     bound_waiting(&stream).map_err(|error| format!("cannot set time limits: {error}"))?;
     let stopped = || stop.load(Ordering::Relaxed);
     let bytes = read_frame(&stream, HELLO_TIME, stopped)
-        .map_err(|error| format!("did not say what it wants: {error}"))?;
+        .map_err(|error| format!("sent no valid request: {error}"))?;
     let hello = Hello::decode(bytes).inspect_err(|reason| refuse(&stream, reason))?;
     let until = Instant::now() + hello.time + GRACE;
     let guest = Guest { stream, hello, until, stop };

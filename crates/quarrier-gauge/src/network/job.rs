@@ -76,12 +76,10 @@ impl Job {
             return refuse(format!("runs of {} s: at most {}", time.as_secs(), TIME_MAX.as_secs()));
         }
         match (self.course, self.protocol) {
-            (Course::Offered(_), Protocol::Udp) => {
-                refuse("messages are offered over TCP only".to_owned())
-            }
-            (Course::Offered(rate), _) if !(rate > 0.0 && rate <= 1e7) => {
-                refuse("messages are offered above 0 and up to 10^7 times a second".to_owned())
-            }
+            (Course::Offered(_), Protocol::Udp) => refuse("an offered rate needs TCP".to_owned()),
+            (Course::Offered(rate), _) if !(rate > 0.0 && rate <= 1e7) => refuse(
+                "the offered rate must be above 0 and at most 10^7 messages a second".to_owned(),
+            ),
             _ => Ok(()),
         }
     }

@@ -123,7 +123,7 @@ impl Link<'_> {
         let account = Account::decode(self.frame()?).map_err(|reason| self.peer(reason))?;
         if account.wrong > 0 {
             let reason =
-                format!("{} of the messages came otherwise than they were sent", account.wrong);
+                format!("{} of the received messages differ from those sent", account.wrong);
             return Err(Error::wrong(format!("network to {}", self.address), reason));
         }
         Ok(account)

@@ -119,7 +119,7 @@ impl Listener {
 fn one(stream: TcpStream, stop: &AtomicBool) -> Heard {
     match serve(stream, stop) {
         Ok(account) if account.wrong > 0 => {
-            Heard::Ended(format!("{} messages came otherwise than sent", account.wrong))
+            Heard::Ended(format!("{} received messages differ from those sent", account.wrong))
         }
         Ok(account) => Heard::Served { bytes: account.bytes, messages: account.messages },
         Err(reason) => Heard::Ended(reason),

@@ -33,7 +33,7 @@ pub(crate) fn chain(steps: u64) -> Result<u64> {
     let additions = steps * STEP;
     let sum = additions_one_after_another(steps).ok_or_else(|| {
         let name = std::env::consts::ARCH;
-        Error::BadRequest(format!("no chain of additions is known for {name}; measure the rest"))
+        Error::BadRequest(format!("there is no chain of additions for {name}; measure the rest"))
     })?;
     if sum != additions {
         return Err(Error::wrong("clock", format!("{sum} instead of {additions}")));

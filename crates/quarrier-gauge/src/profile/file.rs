@@ -103,7 +103,7 @@ fn parse(bytes: &[u8]) -> std::result::Result<MachineProfile, String> {
     let profile: MachineProfile = serde_json::from_slice(bytes).map_err(no_profile)?;
     match profile.is_possible() {
         true => Ok(profile),
-        false => Err("holds a number that no measurement gives".to_string()),
+        false => Err("holds an impossible number".to_string()),
     }
 }
 

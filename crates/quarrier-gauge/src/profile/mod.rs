@@ -281,9 +281,9 @@ impl MachineKey {
 impl std::fmt::Display for Stale {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
-            Stale::OtherMachine => "it was measured on another machine, or this one was changed",
+            Stale::OtherMachine => "it was measured on another machine, or this one has changed",
             Stale::Old => "it is older than 30 days",
-            Stale::Incomplete => "it says nothing about memory",
+            Stale::Incomplete => "it has no memory rates",
         })
     }
 }

@@ -57,7 +57,7 @@ impl Repeats {
         let none = || Repeats::new(machine.clone());
         let Some(bytes) = read(path, FILE_BYTES_MOST)? else { return Ok(none()) };
         let found: Repeats = serde_json::from_slice(&bytes).map_err(|error| {
-            bad(path, &format!("does not say what earlier runs found: {error}"))
+            bad(path, &format!("does not hold results of earlier runs: {error}"))
         })?;
         Ok(if found.machine == *machine { found } else { none() })
     }

@@ -18,7 +18,7 @@ pub fn prometheus(report: &Report) -> String {
         family(&mut text, &spread, &help, readings(), |r| r.stddev);
     }
     let all = || report.readings.iter();
-    let disturbed = "1 if others used the machine, a limit held it back, or runs disagree; else 0.";
+    let disturbed = "1 if others used the machine, a limit throttled it, or runs disagree; else 0.";
     family(&mut text, "quarrier_gauge_disturbed", disturbed, all(), |r| {
         f64::from(u8::from(r.disturbed))
     });
@@ -28,10 +28,16 @@ pub fn prometheus(report: &Report) -> String {
         ("limits", report.machine.limits.in_words()),
         ("version", report.quarrier.clone()),
     ]);
-    single(&mut text, "quarrier_gauge_info", "The machine, and what measured it.", &info, 1.0);
+    single(
+        &mut text,
+        "quarrier_gauge_info",
+        "The machine, and the version that measured it.",
+        &info,
+        1.0,
+    );
     let help = "When the report was made, in seconds since 1970.";
     single(&mut text, "quarrier_gauge_time_seconds", help, "", report.when as f64);
-    let help = "The time that the measurement took.";
+    let help = "The duration of the measurement.";
     single(&mut text, "quarrier_gauge_duration_seconds", help, "", report.seconds);
     text
 }
@@ -39,12 +45,12 @@ pub fn prometheus(report: &Report) -> String {
 /// The name of a unit's metric, and the description of its count.
 fn metric(unit: Unit) -> (&'static str, &'static str) {
     match unit {
-        Unit::OpPerSecond => ("quarrier_gauge_operations_per_second", "Operations in a second"),
+        Unit::OpPerSecond => ("quarrier_gauge_operations_per_second", "Operations per second"),
         Unit::FlopPerSecond => {
-            ("quarrier_gauge_flops_per_second", "Floating-point operations in a second")
+            ("quarrier_gauge_flops_per_second", "Floating-point operations per second")
         }
-        Unit::BytesPerSecond => ("quarrier_gauge_bytes_per_second", "Bytes in a second"),
-        Unit::Seconds => ("quarrier_gauge_latency_seconds", "Seconds for one operation"),
+        Unit::BytesPerSecond => ("quarrier_gauge_bytes_per_second", "Bytes per second"),
+        Unit::Seconds => ("quarrier_gauge_latency_seconds", "Seconds per operation"),
     }
 }
 

@@ -72,7 +72,7 @@ impl Team {
         make: impl Fn(usize) -> Result<S> + Sync,
     ) -> Result<Vec<S>> {
         if threads == 0 {
-            return Err(Error::BadRequest("0 threads measure nothing; ask for 1".to_owned()));
+            return Err(Error::BadRequest("0 threads measure nothing; use 1 or more".to_owned()));
         }
         thread::scope(|scope| {
             let make = &make;
@@ -168,7 +168,7 @@ impl Team {
         work: impl Fn(usize, usize, &mut S) -> Result<T> + Sync,
     ) -> Result<Vec<T>> {
         if states.is_empty() {
-            return Err(Error::BadRequest("0 threads measure nothing; ask for 1".to_owned()));
+            return Err(Error::BadRequest("0 threads measure nothing; use 1 or more".to_owned()));
         }
         let gate = Gate::new(states.len());
         thread::scope(|scope| {

@@ -315,7 +315,7 @@ impl Series {
         if self.needs == Needs::Answers && during.throttled_periods > 0 {
             let (periods, seconds) = (during.throttled_periods, during.throttled_seconds);
             notes
-                .push(format!("a CPU quota held it back in {periods} periods, for {seconds:.2} s"));
+                .push(format!("a CPU quota throttled it in {periods} periods, for {seconds:.2} s"));
         }
         notes
     }

@@ -243,8 +243,8 @@ fn a_strangers_bytes_end_their_session_with_a_reason() {
     let strangers: Vec<(Vec<u8>, &str)> = vec![
         (b"GET / HTTP/1.1\r\nHost: there\r\nAccept: */*\r\n\r\n".repeat(3), "not a gauge's"),
         (vec![0xff; 4096], "not a gauge's"),
-        (vec![], "did not say"),
-        (hello(1, 64, 0)[..63].to_vec(), "did not say"),
+        (vec![], "sent no valid request"),
+        (hello(1, 64, 0)[..63].to_vec(), "sent no valid request"),
         (changed(8, 2), "version 2"),
         (changed(10, 9), "kind 9"),
         (changed(11, 0), "task 0"),

@@ -149,10 +149,10 @@ fn a_file_that_no_measurement_wrote_is_refused() {
         assert!(said.contains(word) && said.contains("machine.json"), "{said}");
     };
     refuse("\"format\":1", "\"format\":2", "format 2");
-    refuse("\"threads\":1", "\"threads\":0", "no measurement");
+    refuse("\"threads\":1", "\"threads\":0", "impossible number");
     refuse("\"threads\":1", "\"threads\":-1", "not a profile");
     refuse("\"latency_seconds\":", "\"latency_seconds\":-1,\"x\":", "not a profile");
-    refuse("\"depth\":1", "\"depth\":4294967295", "no measurement");
+    refuse("\"depth\":1", "\"depth\":4294967295", "impossible number");
     refuse("\"bytes_per_second\":", "\"bytes_per_second\":1e300,\"more\":", "not a profile");
     refuse("\"clock_hertz\":", "\"clock_hertz\":0.0,\"more\":", "not a profile");
     assert!(refused(b"").contains("not a profile"));

@@ -174,7 +174,7 @@ fn the_page_shows_every_area_its_plots_and_every_reading() {
         "id=\"network\"",
         "id=\"roofline\"",
         "id=\"conditions\"",
-        "how long single requests took",
+        "latency of single requests",
         "Example 9000",
     ] {
         assert!(page.contains(part), "{part}");
@@ -262,7 +262,7 @@ fn the_roofline_is_of_one_number_of_threads_and_shows_the_theoretical_peak() {
     let page = html(&report, &[]);
     check_page(&page);
     let roofline = parts(&page, "id=\"roofline\"", "</section>").next().unwrap();
-    assert!(roofline.contains("What a kernel on 4 threads can reach"));
+    assert!(roofline.contains("The maximum rate of a kernel on 4 threads"));
     assert!(!["1 thread", "2 threads", "8 threads"].iter().any(|other| roofline.contains(other)));
     assert_eq!(roofline.matches("theoretical peak").count(), 2, "f64 and f32");
     assert!(roofline.contains("class=\"level\""));

@@ -41,9 +41,9 @@ pub(super) fn section(report: &Report, against: &Against<'_>) -> Markup {
         }
         (note(html! {
             "Above 1 is better, for times too. Within " (number((100.0 * EQUAL_WITHIN).round()))
-            " % is equal; a difference is one where the ranks of the runs say so (Mann and \
-             Whitney, p ≤ 0.01). Of two processes on one machine, neither knows what the other's \
-             neighbours did: measure both in turns before you act on a small difference."
+            " % is equal; a larger difference counts only if the ranks of the runs confirm it \
+             (Mann-Whitney test, p ≤ 0.01). Two processes on one machine may have had different \
+             neighbours: measure both alternately before you act on a small difference."
         }))
     };
     card("compared", &format!("Compared with {name}"), &content)

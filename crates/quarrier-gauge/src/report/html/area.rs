@@ -96,7 +96,7 @@ fn show(report: &Report, group: &Group<'_>, drawn: &mut Drawn) {
     }
     let some = timed(group);
     if !some.is_empty() {
-        let heading = format!("{}: how long single requests took", sentence(group.measurement));
+        let heading = format!("{}: latency of single requests", sentence(group.measurement));
         drawn.push(html! { h3 { (heading) } });
         drawn.row = histograms(&some);
         drawn.end_row();
@@ -335,7 +335,7 @@ fn table(groups: &[&Group<'_>]) -> Markup {
         "#best",
         "#runs",
         "#dropped",
-        "said of it",
+        "notes",
     ];
     let rows = html! {
         @for reading in readings() {

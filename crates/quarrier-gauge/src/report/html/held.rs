@@ -13,7 +13,7 @@ pub(super) fn section(report: &Report) -> Markup {
     let content = html! {
         h3 { "The machine" }
         (facts(&machine(report)))
-        h3 { "While it was measured" }
+        h3 { "During the measurement" }
         (facts(&meanwhile(report)))
     };
     card("conditions", "Conditions", &content)
@@ -40,7 +40,7 @@ fn machine(report: &Report) -> Vec<(&'static str, String)> {
         (
             "limited by",
             match machine.limits.is_none() {
-                true => "nothing but the machine".to_string(),
+                true => "only the machine".to_string(),
                 false => machine.limits.in_words(),
             },
         ),

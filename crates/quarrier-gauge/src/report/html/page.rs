@@ -53,11 +53,11 @@ pub(super) fn headlines(report: &Report) -> Markup {
         ("Matrix product, f64", ceilings.product("f64")),
         ("Memory, read", ceilings.memory("read")),
         ("Memory, copy", ceilings.memory("copy")),
-        ("Memory, wait for a load", ceilings.latency()),
-        ("Disk, read in order", disk("sequential read", "direct")),
-        ("Disk, read at random", disk("random read", "direct")),
+        ("Memory, load latency", ceilings.latency()),
+        ("Disk, sequential read", disk("sequential read", "direct")),
+        ("Disk, random read", disk("random read", "direct")),
         ("Network, TCP", ceilings.network("throughput", "tcp")),
-        ("Network, there and back", ceilings.network("round trip", "tcp")),
+        ("Network, round trip", ceilings.network("round trip", "tcp")),
     ];
     let some: Vec<_> = all
         .into_iter()
@@ -97,7 +97,7 @@ pub(super) fn trust(report: &Report) -> Markup {
             b.good { "✓" } " None of " (all) " was disturbed by others."
         } @else {
             b.bad { "○" } " " (count(disturbed as u64)) " of " (all)
-            " disturbed: others used the machine meanwhile, a limit held it back, or the runs \
+            " disturbed: others used the machine meanwhile, a limit throttled it, or the runs \
              disagree. They are drawn hollow or marked ○; do not rely on them."
         }
         " Values are medians of runs on threads bound to a CPU, each with its result checked; \

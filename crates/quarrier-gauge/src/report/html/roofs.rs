@@ -62,13 +62,13 @@ pub(super) fn section(report: &Report) -> Markup {
     let Some(drawing) = roofline(&slopes, &roofs, &peaks) else { return html! {} };
     let content = html! {
         p.under {
-            "What a kernel on " (counted(threads, "thread")) " can reach, by how many operations it \
-             does on each byte: left of a knee memory limits it, right of it arithmetic. Lines are \
+            "The maximum rate of a kernel on " (counted(threads, "thread")) ", by its operations \
+             per byte: left of a knee memory limits it, right of it arithmetic does. Lines are \
              measured rates."
         }
         (keys(&slopes, &roofs, &peaks))
         (drawing)
-        p.under.across { "operations on each byte" }
+        p.under.across { "operations per byte" }
     };
     card("roofline", "Roofline", &content)
 }
@@ -112,7 +112,7 @@ fn roofline(slopes: &[Rate<'_>], roofs: &[Rate<'_>], peaks: &[&Reading]) -> Opti
     let label = |value, most| quantity::tick(value, most, Unit::FlopPerSecond);
     let highest = peaks.iter().map(|peak| peak.value).fold(tops.1, f64::max);
     let y = Axis::decades(rates.0 * x.ends().0 / 2.0, highest * 1.6, label);
-    let name = "Roofline: operations a second over operations a byte";
+    let name = "Roofline: operations per second over operations per byte";
     let mut chart = Chart::new(name, HEIGHT_PX, &x, &y);
     for peak in peaks {
         chart.level(peak.value);
