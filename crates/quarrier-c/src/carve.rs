@@ -301,7 +301,7 @@ impl Watch for Rows {
         let mut given = lock(&self.given);
         for row in &rows {
             if self.is_refused.load(Ordering::Relaxed) {
-                return Err(io::Error::other("the callback wants no more"));
+                return Err(io::Error::other("the callback ended the run"));
             }
             *given += 1;
             if let Some(callback) = self.callback
@@ -311,7 +311,7 @@ impl Watch for Rows {
             }
         }
         match self.is_refused.load(Ordering::Relaxed) {
-            true => Err(io::Error::other("the callback wants no more")),
+            true => Err(io::Error::other("the callback ended the run")),
             false => Ok(()),
         }
     }

@@ -232,7 +232,7 @@ impl Watch for Messages {
             // call.
             if unsafe { callback(&raw const shown, self.context) } != 0 {
                 self.is_refused = true;
-                return Err(io::Error::other("the callback wants no more"));
+                return Err(io::Error::other("the callback ended the run"));
             }
         }
         Ok(())

@@ -137,7 +137,11 @@ pub(crate) fn check<T>(pointer: *const T, count: usize, name: &'static str) -> R
     }
     let is_possible =
         count.checked_mul(size_of::<T>()).is_some_and(|bytes| bytes <= isize::MAX as usize);
-    if is_possible { Ok(()) } else { Err(Failure::Argument(name, "it is longer than the memory")) }
+    if is_possible {
+        Ok(())
+    } else {
+        Err(Failure::Argument(name, "it is longer than the address space"))
+    }
 }
 
 /// Stores a result if the caller wants it.

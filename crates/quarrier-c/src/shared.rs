@@ -44,7 +44,7 @@ pub unsafe extern "C" fn quarrier_shared_region_from_fd(
     unsafe {
         run(error, || {
             if fd < 0 {
-                return Err(Failure::Argument("fd", "a descriptor is not negative"));
+                return Err(Failure::Argument("fd", "a file descriptor must not be negative"));
             }
             // The descriptor is borrowed only to duplicate it; the system refuses one that is not open.
             let file = BorrowedFd::borrow_raw(fd).try_clone_to_owned();

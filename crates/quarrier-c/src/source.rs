@@ -308,7 +308,7 @@ fn read_many(source: &Source, spans: &[Span], mut buffer: &mut [u8]) -> Result<(
         sum = sum.saturating_add(length);
     }
     if sum != buffer.len() as u64 {
-        let reason = "its length is not that of all ranges together";
+        let reason = "its length is not the sum of the ranges";
         return Err(Failure::Argument("buffer", reason));
     }
     if let Bytes::Remote { opened: Opened::Remote(remote), .. } = &source.bytes {

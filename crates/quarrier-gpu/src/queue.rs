@@ -286,7 +286,7 @@ impl Queue {
             }
             if bytes > buffer.bytes() {
                 let size = buffer.bytes();
-                let what = format!("{bytes} bytes do not fit a buffer of {size}");
+                let what = format!("{bytes} bytes do not fit into a buffer of {size}");
                 return Err(Error::Arguments(what));
             }
             Ok(buffer.raw)

@@ -49,10 +49,10 @@ impl fmt::Display for Error {
                  mixed; run the command again"
             ),
             Error::Results { path, error } => {
-                write!(f, "{}: cannot keep rows there: {error}", path.display())
+                write!(f, "{}: cannot store rows there: {error}", path.display())
             }
             Error::Damaged { name, reason } => {
-                write!(f, "{name}: holds no rows of this unit ({reason}); remove it")
+                write!(f, "{name}: does not hold the rows of this unit ({reason}); remove it")
             }
         }
     }

@@ -27,8 +27,8 @@ impl Results {
         let text = folder.to_string_lossy();
         if is_remote(&text) {
             return Err(Error::Request(format!(
-                "{}: rows of units are written to folders only so far; name one that all machines \
-                 reach, and copy it when all is done",
+                "{}: rows of units can be written only to folders yet; name one that all \
+                 machines can reach, and copy it at the end",
                 shown(&text)
             )));
         }

@@ -31,11 +31,11 @@ impl FromStr for Shard {
         match numbers {
             Some((index, count)) if index < count => Ok(Shard { index, count }),
             Some((index, count)) => Err(format!(
-                "there is no shard {index} of {count}; shards are counted from 0, so that the last \
+                "there is no shard {index} of {count}; shards are counted from 0, so the last \
                  one is {}/{count}",
                 u64::saturating_sub(count, 1)
             )),
-            None => Err("a shard is INDEX/COUNT, as in 0/8".to_string()),
+            None => Err("a shard is INDEX/COUNT, such as 0/8".to_string()),
         }
     }
 }

@@ -79,7 +79,7 @@ impl Failure {
                                 in the child"
                     .to_string()
             }
-            Failure::Stopped => "stopped as the caller asked".to_string(),
+            Failure::Stopped => "stopped at the caller's request".to_string(),
             Failure::Refused(message) | Failure::Internal(message) => message.clone(),
         }
     }

@@ -83,7 +83,8 @@ pub unsafe extern "C" fn quarrier_read_ahead_observe(
     error: *mut *mut Error,
 ) -> Status {
     let time = |seconds: f64, name| {
-        Duration::try_from_secs_f64(seconds).map_err(|_| Failure::Argument(name, "it is no time"))
+        Duration::try_from_secs_f64(seconds)
+            .map_err(|_| Failure::Argument(name, "it is not a valid time"))
     };
     // SAFETY: the header requires that `error` is NULL or writable; `ahead` is NULL or alive, and
     // only this thread uses it, as it is passed without const.

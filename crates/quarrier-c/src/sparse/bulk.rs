@@ -103,6 +103,6 @@ fn check_length(spans: &[Span], length: usize, name: &'static str) -> Result<(),
     let sum = spans.iter().try_fold(0u64, |sum, span| sum.checked_add(span.length));
     match sum {
         Some(sum) if sum == length as u64 => Ok(()),
-        _ => Err(Failure::Argument(name, "its length is not that of all ranges together")),
+        _ => Err(Failure::Argument(name, "its length is not the sum of the ranges")),
     }
 }

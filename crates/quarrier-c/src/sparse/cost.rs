@@ -75,7 +75,8 @@ impl CostModel {
         let model = unsafe { structure(model, "model") }?;
         let latency = Duration::try_from_secs_f64(model.latency_seconds);
         Ok(quarrier_sparse::CostModel {
-            latency: latency.map_err(|_| Failure::Argument("latency_seconds", "it is no time"))?,
+            latency: latency
+                .map_err(|_| Failure::Argument("latency_seconds", "it is not a valid time"))?,
             bytes_per_second: model.bytes_per_second,
             price_per_request: model.price_per_request,
             price_per_byte: model.price_per_byte,

@@ -78,7 +78,7 @@ fn insert(store: &SparseStore, place: &mut Place) -> Result<(), Failure> {
         Place::Store(_) => {
             return Err(Failure::Argument(
                 "file",
-                "it is or was in a store; make a copy by its bytes",
+                "it is or was in a store; copy it through its bytes",
             ));
         }
         Place::Own(own) => own.id(),

@@ -25,7 +25,7 @@ pub fn compile_to_ptx(
     cache: Option<&Cache>,
 ) -> Result<String> {
     if !is_available() {
-        return Err(Error::NoDevice("NVRTC is not on this machine".to_string()));
+        return Err(Error::NoDevice("NVRTC is not installed on this machine".to_string()));
     }
     ptx(&program.source(Dialect::Cuda, constants), architecture, program.name, cache)
 }

@@ -80,7 +80,7 @@ impl Cuda {
         // SAFETY: `device` is a valid handle, since `cuDeviceGet` just returned it. `drop` releases
         // the context once.
         let context = unsafe { result::primary_ctx::retain(device) }
-            .map_err(failed("has no context for us"))?;
+            .map_err(failed("cannot open a context"))?;
         let architecture = 10 * major + minor;
         Ok(Cuda { device, context, facts, architecture, modules: Mutex::default(), cache })
     }
@@ -239,7 +239,7 @@ unsafe impl Driver for Cuda {
         let ptx = compile::ptx(source, self.architecture, &self.facts.name, self.cache.as_ref())?;
         let image = CString::new(ptx).map_err(|_| Error::Compile {
             device: self.facts.name.clone(),
-            log: "NVRTC gave a text with a zero in it".to_string(),
+            log: "NVRTC returned a text with a zero byte".to_string(),
         })?;
         // SAFETY: the image is a `CString`, and `cuModuleLoadData` takes PTX as a string that ends
         // in NUL. The call copies it.
@@ -273,7 +273,7 @@ unsafe impl Driver for Cuda {
             unsafe { result::malloc_host(bytes, 0) }.map_err(self.failed("cannot pin memory"))?;
         let start: NonNull<u8> = NonNull::new(start.cast()).ok_or_else(|| Error::OutOfMemory {
             device: self.facts.name.clone(),
-            what: "pinned memory was given nowhere".to_string(),
+            what: "the driver returned no address for pinned memory".to_string(),
         })?;
         // SAFETY: `malloc_host` just allocated `bytes` bytes at `start`, which is not null, and
         // nobody else has the pointer.

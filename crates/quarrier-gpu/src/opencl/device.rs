@@ -145,7 +145,7 @@ impl OpenCl {
         events::release(event);
         NonNull::new(mapped.cast()).ok_or_else(|| Error::OutOfMemory {
             device: self.facts.name.clone(),
-            what: "pinned memory was mapped nowhere".to_string(),
+            what: "the driver mapped pinned memory to no address".to_string(),
         })
     }
 
@@ -178,7 +178,7 @@ impl OpenCl {
             let _ = unsafe { release_mem_object(memory) };
             let moved = || Error::Failed {
                 device: self.facts.name.clone(),
-                what: "shared memory was mapped elsewhere".to_string(),
+                what: "the driver mapped shared memory to another address".to_string(),
             };
             return Err(free(mapped.err().unwrap_or_else(moved)));
         }
@@ -299,7 +299,7 @@ impl OpenCl {
     fn pinned_start(&self, pinned: Raw) -> Result<PinnedMemory> {
         lock(&self.pinned).get(&pinned).copied().ok_or_else(|| Error::Failed {
             device: self.facts.name.clone(),
-            what: "memory is shown that was not pinned".to_string(),
+            what: "a job shows memory that was not pinned".to_string(),
         })
     }
 

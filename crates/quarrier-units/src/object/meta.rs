@@ -96,7 +96,7 @@ impl Meta {
             && self.unreadable.is_sorted_by(|a, b| a.1 <= b.0)
             && self.twins.iter().all(|&twin| is_pattern(twin));
         match (self.job == expected.job && self.unit == expected.unit.id(), are_right) {
-            (false, _) => Some("it is of another search or unit"),
+            (false, _) => Some("it belongs to another search or unit"),
             (true, false) => Some("it contradicts itself"),
             (true, true) => None,
         }

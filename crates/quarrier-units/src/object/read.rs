@@ -126,7 +126,7 @@ impl Reading<'_> {
         let columns = Columns::of(batch).ok_or_else(|| Error::damaged(name, "other columns"))?;
         for at in 0..batch.num_rows() {
             let row = self.row(&columns, at).ok_or_else(|| {
-                Error::damaged(name, format!("row {} cannot be of it", self.rows))
+                Error::damaged(name, format!("row {} does not belong to it", self.rows))
             })?;
             self.rows += 1;
             self.last = Some((row.offset, row.pattern));
