@@ -27,7 +27,7 @@ impl Results {
         let text = folder.to_string_lossy();
         if is_remote(&text) {
             return Err(Error::Request(format!(
-                "{}: rows of units can be written only to folders yet; name one that all \
+                "{}: rows of units can only be written to folders; name one that all \
                  machines can reach, and copy it at the end",
                 shown(&text)
             )));
