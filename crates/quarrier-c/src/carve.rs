@@ -272,10 +272,10 @@ impl Rows {
             .iter()
             .map(|extent| Span { offset: extent.offset, length: extent.length })
             .collect();
-        let texts =
+        let strings =
             [&row.source, &row.kind, row.status.name(), &row.reason, &row.sha256, &row.path]
                 .map(c_text);
-        let [source, kind, status, reason, sha256, path] = &texts;
+        let [source, kind, status, reason, sha256, path] = &strings;
         let container = row.container.as_deref().map(c_text);
         let file = CarvedFile {
             source: source.as_ptr(),
@@ -291,7 +291,7 @@ impl Rows {
             container: container.as_ref().map_or(std::ptr::null(), |text| text.as_ptr()),
         };
         // SAFETY: the header gives the signature of the callback and tells the caller what it may do.
-        // `file` and all that it points to (`texts`, `container`, `extents`) outlive the call.
+        // `file` and all that it points to (`strings`, `container`, `extents`) outlive the call.
         unsafe { callback(&raw const file, self.context) == 0 }
     }
 }

@@ -354,7 +354,7 @@ pub unsafe extern "C" fn quarrier_search_run(
         run(error, || {
             let request = object(search, "search")?.request()?;
             let sources = Sources::of([file_name(name, "name")?]);
-            let mut found = Found::new(&request, Stop::flag(stop), callback, context);
+            let mut found = FindingSink::new(&request, Stop::flag(stop), callback, context);
             let ran = found.in_sources(&request, &sources);
             found.report.hand_out(report);
             ran.and_then(|()| found.is_ended.map_or(Ok(()), Err))
@@ -380,7 +380,7 @@ pub unsafe extern "C" fn quarrier_search_run_source(
         run(error, || {
             let request = object(search, "search")?.request()?;
             let place = object(source, "source")?.place()?;
-            let mut found = Found::new(&request, Stop::flag(stop), callback, context);
+            let mut found = FindingSink::new(&request, Stop::flag(stop), callback, context);
             let ran = found.in_place(&request, place);
             found.report.hand_out(report);
             ran.and_then(|()| found.is_ended.map_or(Ok(()), Err))
@@ -389,7 +389,7 @@ pub unsafe extern "C" fn quarrier_search_run_source(
 }
 
 /// Passes findings to the caller's callback.
-struct Found {
+struct FindingSink {
     stop: Arc<AtomicBool>,
     names: Vec<CString>,
     callback: FindingCallback,
@@ -415,16 +415,16 @@ unsafe impl Send for Context {}
 // SAFETY: a shared reference gives only a copy of the pointer, which nothing here dereferences.
 unsafe impl Sync for Context {}
 
-impl Found {
+impl FindingSink {
     fn new(
         request: &quarrier::Search,
         stop: Arc<AtomicBool>,
         callback: FindingCallback,
         context: *mut c_void,
-    ) -> Found {
+    ) -> FindingSink {
         let names = request.patterns().iter().map(|pattern| c_text(pattern.label())).collect();
         let (context, report) = (Context(context), Report::default());
-        Found { stop, names, callback, context, report, is_ended: None }
+        FindingSink { stop, names, callback, context, report, is_ended: None }
     }
 
     fn in_sources(&mut self, request: &quarrier::Search, sources: &Sources) -> Result<(), Failure> {

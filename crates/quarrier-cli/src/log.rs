@@ -131,12 +131,12 @@ mod tests {
     use super::*;
 
     /// Collects the lines that [`Lines`] would write.
-    struct Kept {
+    struct CollectedLines {
         lines: Lines,
         kept: Arc<Mutex<Vec<String>>>,
     }
 
-    impl Subscriber for Kept {
+    impl Subscriber for CollectedLines {
         fn enabled(&self, metadata: &Metadata<'_>) -> bool {
             self.lines.enabled(metadata)
         }
@@ -163,12 +163,15 @@ mod tests {
     fn events_of_this_project_are_a_line_each_up_to_the_level() {
         let kept = Arc::new(Mutex::new(Vec::new()));
         let lines = Lines { most: LevelFilter::INFO };
-        tracing::subscriber::with_default(Kept { lines, kept: Arc::clone(&kept) }, || {
-            tracing::warn!(offset = 7_u64, reason = "two\nlines\x1b", "trying again");
-            tracing::debug!("too much");
-            tracing::error!(target: "reqwest::connect", "authorization: secret");
-            tracing::info!(target: "quarrierx", "another's");
-        });
+        tracing::subscriber::with_default(
+            CollectedLines { lines, kept: Arc::clone(&kept) },
+            || {
+                tracing::warn!(offset = 7_u64, reason = "two\nlines\x1b", "trying again");
+                tracing::debug!("too much");
+                tracing::error!(target: "reqwest::connect", "authorization: secret");
+                tracing::info!(target: "quarrierx", "another's");
+            },
+        );
         let kept = kept.lock().unwrap();
         let expected = "2023-11-14T22:13:20.123Z WARN quarrier_cli::log::tests: trying again \
                         offset=7 reason=two lines\\x1b\n";

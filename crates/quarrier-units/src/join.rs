@@ -110,11 +110,11 @@ impl Join<'_, '_> {
                 }
             }
         };
-        let Some(object) = object else { return self.anew(number, take) };
+        let Some(object) = object else { return self.search_again(number, take) };
         let seams = object.meta().seams();
         let (mended, labels) = (self.mend(number, unit, &seams)?, self.search.labels().clone());
         let (from, seams) = match mended {
-            Mended::Unknown => return self.anew(number, take),
+            Mended::Unknown => return self.search_again(number, take),
             Mended::Right => (0, seams),
             Mended::From(border, rows, others) => {
                 rows.hand_over(take).map_err(quarrier::Error::Output)?;
@@ -189,7 +189,7 @@ impl Join<'_, '_> {
 
     /// Searches a unit with the known ends of the last matches, together with as many later units as it
     /// takes until none of its matches can turn out to be too long. Returns the number of the next unit.
-    fn anew(&mut self, number: u64, take: &mut Take<'_>) -> Result<u64> {
+    fn search_again(&mut self, number: u64, take: &mut Take<'_>) -> Result<u64> {
         let (count, mut last, mut more) = (self.source.len(), number, 1);
         while !self.search.is_exact_alone() {
             let part = Part { owned: self.range(number, last), ends: self.ends() };

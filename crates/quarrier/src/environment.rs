@@ -26,11 +26,13 @@ impl Environment {
         let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
         let cache = std::env::var_os("XDG_CACHE_HOME").and_then(absolute);
         let home = || Some(std::env::var_os("HOME").and_then(absolute)?.join(".cache"));
-        let texts = std::env::vars_os().filter_map(|(name, value)| {
+        let variables = std::env::vars_os().filter_map(|(name, value)| {
             Some((name.into_string().ok()?, value.into_string().ok()?))
         });
         Environment {
-            remote: texts.filter(|(name, _)| quarrier_remote::Options::concerns(name)).collect(),
+            remote: variables
+                .filter(|(name, _)| quarrier_remote::Options::concerns(name))
+                .collect(),
             cache_folder: cache.or_else(home).map(|folder| folder.join("quarrier")),
             remote_cache: set("QUARRIER_CACHE").map(PathBuf::from),
             is_offline: set("QUARRIER_OFFLINE").is_some_and(|value| value != "0"),

@@ -45,9 +45,9 @@ fn declared() -> BTreeSet<String> {
     let text = std::fs::read_to_string(crate_folder().join("include/quarrier.h")).unwrap();
     let mut code = String::new();
     let mut rest = text.as_str();
-    while let Some((before, behind)) = rest.split_once("/*") {
+    while let Some((before, after)) = rest.split_once("/*") {
         code.push_str(before);
-        rest = behind.split_once("*/").unwrap().1;
+        rest = after.split_once("*/").unwrap().1;
     }
     code.push_str(rest);
     let mut names = BTreeSet::new();

@@ -85,10 +85,10 @@ fn explained(
     for answer in answers {
         counts.push(answer.map_err(|error| error.to_string())?.count);
     }
-    let texts: Vec<&str> = conditions.texts().collect();
+    let strings: Vec<&str> = conditions.texts().collect();
     let text = match explain.format {
-        Format::Json => as_json(&texts, &counts, &explanation),
-        _ => as_text(&texts, &counts, &explanation),
+        Format::Json => as_json(&strings, &counts, &explanation),
+        _ => as_text(&strings, &counts, &explanation),
     };
     Ok((text, account(loaded, &counts, loaded.elapsed + started.elapsed())))
 }
@@ -132,7 +132,7 @@ fn counting(condition: quarrier_filter::Expr) -> Query {
     }
 }
 
-fn as_text(texts: &[&str], counts: &[u64], explanation: &Explanation) -> String {
+fn as_text(strings: &[&str], counts: &[u64], explanation: &Explanation) -> String {
     let mut text = format!(
         "{} messages in {} blocks of up to 4,096; {}, {} workers; {} different tests\n",
         explanation.rows,
@@ -141,7 +141,7 @@ fn as_text(texts: &[&str], counts: &[u64], explanation: &Explanation) -> String 
         explanation.workers,
         explanation.tests
     );
-    for ((condition, count), plan) in texts.iter().zip(counts).zip(&explanation.queries) {
+    for ((condition, count), plan) in strings.iter().zip(counts).zip(&explanation.queries) {
         let (condition, plan) = (visible(condition), harmless(plan));
         // Writing to a string does not fail.
         let _ = write!(text, "\n{condition}\n  {count} messages\n{plan}");
@@ -161,9 +161,9 @@ fn harmless(plan: &QueryPlan) -> QueryPlan {
     plan
 }
 
-fn as_json(texts: &[&str], counts: &[u64], explanation: &Explanation) -> String {
+fn as_json(strings: &[&str], counts: &[u64], explanation: &Explanation) -> String {
     let mut lines = String::new();
-    for ((condition, count), plan) in texts.iter().zip(counts).zip(&explanation.queries) {
+    for ((condition, count), plan) in strings.iter().zip(counts).zip(&explanation.queries) {
         let line = json!({
             "condition": condition,
             "count": count,
@@ -176,7 +176,7 @@ fn as_json(texts: &[&str], counts: &[u64], explanation: &Explanation) -> String 
     }
     let work = explanation.work.unwrap_or_default();
     let all = json!({
-        "conditions": texts.len(),
+        "conditions": strings.len(),
         "rows": explanation.rows,
         "blocks": explanation.blocks,
         "workers": explanation.workers,

@@ -46,8 +46,8 @@ impl Groups {
 
     /// The sum over these groups, since any of them may throttle the process.
     pub(super) fn throttled(&self) -> Throttled {
-        let texts = self.cpu.iter().filter_map(|f| fs::read_to_string(f.join("cpu.stat")).ok());
-        texts.map(|text| throttled(&text)).fold(Throttled::default(), |sum, one| Throttled {
+        let contents = self.cpu.iter().filter_map(|f| fs::read_to_string(f.join("cpu.stat")).ok());
+        contents.map(|text| throttled(&text)).fold(Throttled::default(), |sum, one| Throttled {
             periods: sum.periods.saturating_add(one.periods),
             seconds: sum.seconds + one.seconds,
         })

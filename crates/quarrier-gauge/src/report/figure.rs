@@ -253,13 +253,13 @@ fn split<'r>(readings: &[&'r Reading], names: &[&str]) -> Vec<(String, Vec<&'r R
         let keys = names.iter().map(|name| key(reading.parameters.get(name))).collect();
         parts.entry(keys).or_default().push(reading);
     }
-    let told = |reading: &Reading| {
+    let label_of = |reading: &Reading| {
         let values = names.iter().filter_map(|name| Some((*name, reading.parameters.get(name)?)));
         values.map(|(name, value)| words::parameter(name, value)).collect::<Vec<_>>().join(", ")
     };
     parts
         .into_values()
-        .map(|part| (part.first().map(|first| told(first)).unwrap_or_default(), part))
+        .map(|part| (part.first().map(|first| label_of(first)).unwrap_or_default(), part))
         .collect()
 }
 

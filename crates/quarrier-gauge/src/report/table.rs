@@ -264,14 +264,21 @@ pub fn changes(comparison: &Comparison<'_>) -> Vec<Line> {
         let text = "the reports have no reading in common";
         lines.push(vec![span(Role::Bad, text.to_string())]);
     }
-    let told = |verdict: Verdict| comparison.changes.iter().filter(move |c| c.verdict == verdict);
-    let loud = || told(Verdict::Slower).chain(told(Verdict::Faster)).chain(told(Verdict::TooNoisy));
+    let with_verdict =
+        |verdict: Verdict| comparison.changes.iter().filter(move |c| c.verdict == verdict);
+    let loud = || {
+        with_verdict(Verdict::Slower)
+            .chain(with_verdict(Verdict::Faster))
+            .chain(with_verdict(Verdict::TooNoisy))
+    };
     let most = |of: fn(&Change<'_>) -> usize| loud().map(of).max().unwrap_or(0);
     let name = most(|change| width_of(&change.after.measurement)).min(22);
     let how = most(|change| width_of(&words::parameters(change.after))).min(HOW + 20);
     for verdict in [Verdict::Slower, Verdict::Faster, Verdict::TooNoisy] {
-        lines.extend(told(verdict).take(CHANGES_MOST).map(|change| changed(change, name, how)));
-        let more = told(verdict).skip(CHANGES_MOST).count();
+        lines.extend(
+            with_verdict(verdict).take(CHANGES_MOST).map(|change| changed(change, name, how)),
+        );
+        let more = with_verdict(verdict).skip(CHANGES_MOST).count();
         if more > 0 {
             let more = number::count(more as u64);
             lines.push(vec![span(Role::Soft, format!("  … and {more} more {}", verdict.name()))]);

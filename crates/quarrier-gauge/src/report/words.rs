@@ -36,14 +36,14 @@ pub fn parameter(name: &str, value: &Value) -> String {
 /// Names all parameters of a reading, separated by dots.
 pub fn parameters(reading: &Reading) -> String {
     // Leave out words that are in the measurement's name.
-    let told = |name: &str, value: &Value| {
+    let is_in_name = |name: &str, value: &Value| {
         name == "access" && reading.measurement.starts_with(&value.to_string())
     };
-    let words = reading.parameters.iter().filter(|(name, value)| !told(name, value));
+    let words = reading.parameters.iter().filter(|(name, value)| !is_in_name(name, value));
     let words = words.map(|(name, value)| parameter(name, value));
     // A job is a closed loop unless its parameters say otherwise.
-    let told: Vec<String> = words.filter(|word| word != "closed loop").collect();
-    told.join(" · ")
+    let shown: Vec<String> = words.filter(|word| word != "closed loop").collect();
+    shown.join(" · ")
 }
 
 /// Names a parameter on an axis: `block size`.

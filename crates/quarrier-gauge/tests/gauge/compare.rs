@@ -63,9 +63,9 @@ fn what_was_disturbed_is_too_noisy_to_tell() {
     let mut new = reading(20e9, Unit::BytesPerSecond, 0.01, 5, &mut noise);
     assert_eq!(change(&old, &new).verdict, Verdict::Slower);
     new.disturbed = true;
-    let told = change(&old, &new);
-    assert_eq!(told.verdict, Verdict::TooNoisy);
-    assert!(told.reason.unwrap().contains("others"));
+    let changed = change(&old, &new);
+    assert_eq!(changed.verdict, Verdict::TooNoisy);
+    assert!(changed.reason.unwrap().contains("others"));
 }
 
 #[test]

@@ -186,10 +186,10 @@ fn two_visits_to_a_subject_are_one_reading() {
 fn visits_that_differ_disturb_a_reading_and_both_are_told() {
     for rates in [[1.0, 1.06], [1.06, 1.0]] {
         let reading = visited(&rates, |_| subject()).remove(0);
-        let told = rates.map(|rate| format!("{rate:.3e}")).join(", ");
+        let listed = rates.map(|rate| format!("{rate:.3e}")).join(", ");
         assert!(reading.disturbed && reading.conditions.disturbed);
         let [note] = &reading.notes[..] else { panic!("{:?}", reading.notes) };
-        assert!(note.contains(&told), "{note}");
+        assert!(note.contains(&listed), "{note}");
     }
 }
 

@@ -267,9 +267,9 @@ fn a_strangers_bytes_end_their_session_with_a_reason() {
         strangers.iter().map(|(_, reason)| *reason).collect::<Vec<_>>()
     });
     for reason in reasons {
-        let told =
+        let is_reported =
             heard.iter().any(|one| matches!(one, Heard::Ended(text) if text.contains(reason)));
-        assert!(told, "{reason}: {heard:?}");
+        assert!(is_reported, "{reason}: {heard:?}");
     }
     let ended = heard.iter().filter(|one| matches!(one, Heard::Ended(_))).count();
     assert_eq!(ended, count);

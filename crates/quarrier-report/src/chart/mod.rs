@@ -73,7 +73,7 @@ pub struct Chart<'c> {
     /// Elements that stretch with the page: paths.
     stretched: String,
     /// Error bars, drawn below all lines.
-    behind: String,
+    below: String,
     /// Elements that keep their shape: dots, text.
     fixed: String,
     /// Tooltips, on top.
@@ -90,7 +90,7 @@ impl<'c> Chart<'c> {
             y,
             lane: None,
             has_labels: true,
-            behind: String::new(),
+            below: String::new(),
             stretched: String::new(),
             fixed: String::new(),
             tips: String::new(),
@@ -178,7 +178,7 @@ impl<'c> Chart<'c> {
                         rect x=(x) y=(high) width="7" height="1" {}
                     }
                 }
-                .render_to(&mut self.behind);
+                .render_to(&mut self.below);
             }
             let y = Px(y);
             if point.is_hollow {
@@ -269,13 +269,13 @@ impl<'c> Chart<'c> {
         html! { circle cx=(x) cy=(y) r="8" { title { (title) } } }.render_to(&mut self.tips);
     }
 
-    /// Adds tooltips to equal bins, `per_axis` of which span the axis: the text in `told`, and the
+    /// Adds tooltips to equal bins, `per_axis` of which span the axis: the text in `titles`, and the
     /// bin's range, as `place` formats it.
-    pub fn tips(&mut self, told: &[String], per_axis: f64, place: impl Fn(f64) -> String) {
+    pub fn tips(&mut self, titles: &[String], per_axis: f64, place: impl Fn(f64) -> String) {
         let mut bin = 0;
         let edge = |bin: usize| self.x.value(bin_share(bin, per_axis));
         let mut tips = std::mem::take(&mut self.tips);
-        for run in told.chunk_by(|a, b| a == b) {
+        for run in titles.chunk_by(|a, b| a == b) {
             let (from, to) = (edge(bin), edge(bin + run.len()));
             bin += run.len();
             let (x, width) = self.stretch(from, to);
@@ -334,7 +334,7 @@ impl Render for Chart<'_> {
                     }
                     (self.grid())
                     (self.left())
-                    (part(&self.behind))
+                    (part(&self.below))
                     @if !self.stretched.is_empty() {
                         svg viewBox=(view) preserveAspectRatio="none" width="100%"
                             height=(self.height_px) { (part(&self.stretched)) }

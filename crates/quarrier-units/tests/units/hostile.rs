@@ -61,10 +61,10 @@ fn mutated(whole: &[u8], random: &mut Random) -> Vec<u8> {
 #[test]
 fn hostile_objects_are_refused_or_read_within_their_unit() {
     // The test catches panics of the library, which would otherwise be printed.
-    let told = std::panic::take_hook();
+    let default_hook = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
         if !quarrier_messages::is_panic_caught() {
-            told(panic);
+            default_hook(panic);
         }
     }));
     let lab = Lab::with(b"ab abc ab ab\0 abcabc");

@@ -5,7 +5,7 @@ use quarrier::Search;
 use quarrier_search::{Options, Pattern};
 use quarrier_units::{Shard, UnitSearch};
 
-use super::lab::{Kept, Lab, planning};
+use super::lab::{Lab, OwnedRow, planning};
 
 /// Patterns of all types, among them regexes whose matches depend on the preceding match, on context, and on
 /// bytes far away.
@@ -135,7 +135,7 @@ fn run_shards(lab: &Lab, search: &Search, work: &Work) {
     }
 }
 
-fn check(text: &[u8], search: &Search, work: &Work) -> (Vec<Kept>, bool) {
+fn check(text: &[u8], search: &Search, work: &Work) -> (Vec<OwnedRow>, bool) {
     let lab = Lab::with(text);
     let expected = lab.plain(search);
     run_shards(&lab, search, work);
@@ -200,7 +200,7 @@ fn a_range_is_cut_like_a_source() {
             let mut units = lab.search_units(&search);
             units
                 .join(&mut source, &mut |row| {
-                    rows.push(Kept::of(row));
+                    rows.push(OwnedRow::of(row));
                     Ok(())
                 })
                 .unwrap();

@@ -14,22 +14,22 @@ use quarrier_units::{Joined, Results, Row, SourceUnits, UnitSearch};
 
 /// An owned row.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Kept {
+pub(crate) struct OwnedRow {
     pub(crate) offset: u64,
     pub(crate) length: u32,
     pub(crate) pattern: u32,
     pub(crate) found: Vec<u8>,
 }
 
-impl Kept {
+impl OwnedRow {
     pub(crate) fn of(row: &Row<'_>) -> Self {
         let Row { offset, length, pattern, found } = *row;
-        Kept { offset, length, pattern, found: found.to_vec() }
+        OwnedRow { offset, length, pattern, found: found.to_vec() }
     }
 }
 
 /// Rows, then the error that ended them.
-pub(crate) type Answer = (Vec<Kept>, Option<String>);
+pub(crate) type Answer = (Vec<OwnedRow>, Option<String>);
 
 pub(crate) struct Lab {
     folder: tempfile::TempDir,
@@ -85,7 +85,7 @@ impl Lab {
             for finding in findings {
                 copy_match(chunk, finding, &mut copy);
                 let Finding { offset, pattern, length } = *finding;
-                rows.push(Kept { offset, length, pattern, found: copy.clone() });
+                rows.push(OwnedRow { offset, length, pattern, found: copy.clone() });
             }
             ControlFlow::Continue(())
         };
@@ -98,7 +98,7 @@ impl Lab {
         let mut source = self.units(unit_bytes);
         let mut rows = Vec::new();
         let joined = self.search_units(search).join(&mut source, &mut |row| {
-            rows.push(Kept::of(row));
+            rows.push(OwnedRow::of(row));
             Ok(())
         });
         let error = joined.as_ref().err().map(ToString::to_string);

@@ -6,7 +6,7 @@ use quarrier::Search;
 use quarrier_search::{Options, Pattern};
 use quarrier_units::{Identity, Labels, Object, Results, Stored};
 
-use super::lab::{Kept, Lab, forget};
+use super::lab::{Lab, OwnedRow, forget};
 
 fn search() -> Search {
     let patterns = vec![
@@ -79,7 +79,7 @@ fn an_object_has_the_rows_of_its_unit_and_of_no_other_search() {
     let labels = Labels::of(search.patterns());
     object
         .rows(&labels, 0, &mut |row| {
-            rows.push(Kept::of(row));
+            rows.push(OwnedRow::of(row));
             Ok(())
         })
         .unwrap();

@@ -160,31 +160,31 @@ fn others(folder: &Path, known: &HashSet<String>, found: &mut Differences) {
 
 /// Compares the source.
 fn source(
-    told: &Value,
+    recorded: &Value,
     open: &mut dyn FnMut(&str) -> Result<Box<dyn Source>>,
     stop: &AtomicBool,
     found: &mut Differences,
 ) {
-    let Some(name) = told["name"].as_str() else { return };
+    let Some(name) = recorded["name"].as_str() else { return };
     let source = match open(name) {
         Ok(source) => source,
         Err(error) => return found.left_out.push(format!("the source was not compared: {error}")),
     };
-    let Some(before) = told["bytes"].as_u64() else {
+    let Some(before) = recorded["bytes"].as_u64() else {
         return found.left_out.push(format!("{name}: its length was not recorded"));
     };
     if source.length() != before {
         return found.add(format!("{name}: has {} bytes, and had {before}", source.length()));
     }
-    if told["sha256"].as_str().is_none() {
+    if recorded["sha256"].as_str().is_none() {
         return found
             .left_out
             .push(format!("{name}: its hash was not recorded, so only its length is compared"));
     }
-    let kinds = kinds_in(told);
+    let kinds = kinds_in(recorded);
     match of_source(&*source, kinds, stop) {
         Some(digests) => {
-            if let Some(hash) = difference(told, &digests, kinds) {
+            if let Some(hash) = difference(recorded, &digests, kinds) {
                 found.add(format!("{name}: was changed: its {hash}"));
             }
         }
@@ -193,17 +193,17 @@ fn source(
     }
 }
 
-/// The hashes that `told`, an entry of the case file, has besides SHA-256.
-fn kinds_in(told: &Value) -> HashKinds {
-    let has = |name: &str| !told[name].is_null();
+/// The hashes that `recorded`, an entry of the case file, has besides SHA-256.
+fn kinds_in(recorded: &Value) -> HashKinds {
+    let has = |name: &str| !recorded[name].is_null();
     HashKinds { md5: has("md5"), sha1: has("sha1"), blake3: has("blake3") }
 }
 
-/// The first hash that differs from `told`, in words.
-fn difference(told: &Value, digests: &Digests, kinds: HashKinds) -> Option<String> {
+/// The first hash that differs from `recorded`, in words.
+fn difference(recorded: &Value, digests: &Digests, kinds: HashKinds) -> Option<String> {
     let all = digests.named(kinds).into_iter().chain([("sha256", digests.sha256_hex())]);
     let (name, hash) =
-        all.into_iter().find(|(name, hash)| told[*name].as_str() != Some(hash.as_str()))?;
+        all.into_iter().find(|(name, hash)| recorded[*name].as_str() != Some(hash.as_str()))?;
     let name = match name {
         "md5" => "MD5",
         "sha1" => "SHA-1",

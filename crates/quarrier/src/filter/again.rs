@@ -130,14 +130,14 @@ pub(super) enum Origin<'o> {
     Compressed(&'o dyn Source),
     Stream(Tape<'o>),
     /// A stream that was read to its end.
-    Kept(Memory<Vec<u8>>),
+    Buffered(Memory<Vec<u8>>),
 }
 
 impl Origin<'_> {
     pub(super) fn sample(&mut self, subject: Subject<'_>, stop: &AtomicBool) -> Sample {
         match self {
             Origin::Source(source) => Sample::of_source(*source, subject),
-            Origin::Kept(memory) => Sample::of_source(memory, subject),
+            Origin::Buffered(memory) => Sample::of_source(memory, subject),
             Origin::Stream(tape) => Sample::of_stream(tape, subject, stop),
             // Errors surface again in the reader that decompresses all of it.
             Origin::Compressed(source) => match quarrier_messages::decompressed(*source) {
@@ -155,7 +155,7 @@ impl Origin<'_> {
     ) -> Result<R, Ended> {
         match self {
             Origin::Source(source) => run(Bytes::Source(*source)),
-            Origin::Kept(memory) => run(Bytes::Source(memory)),
+            Origin::Buffered(memory) => run(Bytes::Source(memory)),
             Origin::Stream(tape) => run(Bytes::Stream(&mut sample.with(tape))),
             Origin::Compressed(source) => match quarrier_messages::decompressed(*source) {
                 Ok(Some(mut plain)) => run(Bytes::Stream(&mut *plain)),
@@ -169,7 +169,7 @@ impl Origin<'_> {
     pub(super) fn rewound(self, name: &str, said: &str, stop: &AtomicBool) -> Result<Self, Error> {
         match self {
             Origin::Stream(tape) => {
-                Ok(Origin::Kept(Memory::new(name, tape.into_bytes(name, said, stop)?)))
+                Ok(Origin::Buffered(Memory::new(name, tape.into_bytes(name, said, stop)?)))
             }
             other => Ok(other),
         }

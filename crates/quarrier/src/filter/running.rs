@@ -93,7 +93,7 @@ pub(super) struct Session<'f, 'w> {
     pub(super) stop: &'f Arc<AtomicBool>,
     pub(super) watch: &'w mut dyn Watch,
     /// The format of the current source, if it is known.
-    told: Option<Format>,
+    source_format: Option<Format>,
     /// Columns seen so far.
     schema: Schema,
     output_kind: Option<OutputKind>,
@@ -123,7 +123,7 @@ impl<'f, 'w> Session<'f, 'w> {
             filter,
             stop,
             watch,
-            told: None,
+            source_format: None,
             schema: Schema::default(),
             output_kind: None,
             is_open: false,
@@ -210,7 +210,7 @@ impl<'f, 'w> Session<'f, 'w> {
         is_last: bool,
     ) -> std::result::Result<(Run, bool), Ended> {
         let name = opened.name().to_string();
-        self.told = opened.format().cloned();
+        self.source_format = opened.format().cloned();
         for damage in opened.damages() {
             self.watch.damaged(&name, damage);
         }
@@ -240,7 +240,7 @@ impl<'f, 'w> Session<'f, 'w> {
 
     /// The detected or requested format of the current source.
     pub(super) fn requested_format(&self) -> Option<&Format> {
-        self.told.as_ref().or(self.filter.format.as_ref())
+        self.source_format.as_ref().or(self.filter.format.as_ref())
     }
 
     /// Binds the conditions to the column types of the sample, or of all messages.

@@ -247,18 +247,18 @@ impl DataFolder {
         let started = Instant::now();
         if let Some(store) = Store::skimmed(folder)? {
             let kept = DataFolder { store, opened_in: started.elapsed() };
-            let made = kept.anew(workers, stop);
+            let made = kept.rebuild_tables(workers, stop);
             if made.is_ok() || stop.load(Ordering::Relaxed) {
                 return made.map(|made| (kept, made));
             }
         }
         // Read the whole log in any case, to verify it.
         let kept = DataFolder::of(|| Store::read_whole(folder))?;
-        let made = kept.anew(workers, stop)?;
+        let made = kept.rebuild_tables(workers, stop)?;
         Ok((kept, made))
     }
 
-    fn anew(&self, workers: usize, stop: &AtomicBool) -> Result<Vec<Reindexed>> {
+    fn rebuild_tables(&self, workers: usize, stop: &AtomicBool) -> Result<Vec<Reindexed>> {
         let mut all = Vec::new();
         let tables = self.store.tables()?;
         let stored_bytes: u64 = tables.iter().map(|table| table.stored_bytes).sum();

@@ -52,8 +52,8 @@ pub(super) fn carve(
     watch.begin(carving.range());
     let collect = Collect { kept: Mutex::default(), watch: Mutex::new(watch) };
     let carved = carving.run(&collect)?;
-    let Kept { mut files, left_out, .. } = into_inner(collect.kept);
-    let known = Known::of(others);
+    let CollectedFiles { mut files, left_out, .. } = into_inner(collect.kept);
+    let known = FileIndex::of(others);
     files.retain(|file| !known.has(&file.entry) && !is_all(&file.entry, length));
     files.sort_by(|a, b| key(a).cmp(&key(b)));
     let skimmed = skimmed_in_words(&carved.summary.skimmed);
@@ -81,12 +81,12 @@ fn is_all(entry: &Entry, length: u64) -> bool {
 
 /// Collects carved files from several threads.
 struct Collect<'c> {
-    kept: Mutex<Kept>,
+    kept: Mutex<CollectedFiles>,
     watch: Mutex<&'c mut dyn WatchRules>,
 }
 
 #[derive(Default)]
-struct Kept {
+struct CollectedFiles {
     files: Vec<File>,
     runs: usize,
     left_out: u64,
@@ -128,18 +128,18 @@ fn file(row: Row) -> File {
 }
 
 /// An index of files by their first byte and length.
-struct Known<'k> {
+struct FileIndex<'k> {
     by_start: HashMap<(Option<u64>, u64), Vec<&'k Entry>>,
 }
 
-impl<'k> Known<'k> {
+impl<'k> FileIndex<'k> {
     fn of(files: &[&'k [File]]) -> Self {
         let mut by_start: HashMap<_, Vec<&Entry>> = HashMap::new();
         for file in files.iter().flat_map(|files| files.iter()) {
             let entry = &file.entry;
             by_start.entry((first_place(entry), entry.size)).or_default().push(entry);
         }
-        Known { by_start }
+        FileIndex { by_start }
     }
 
     /// Whether a file in the index has exactly these bytes.
@@ -158,7 +158,7 @@ mod tests {
     fn files_that_others_have_already_are_known() {
         let others =
             [file(1500, &[(Some(0), 512), (Some(4096), 1024)]), file(10, &[(Some(8192), 512)])];
-        let known = Known::of(&[&others[..1], &others[1..]]);
+        let known = FileIndex::of(&[&others[..1], &others[1..]]);
         let has = |size, runs: &[(Option<u64>, u64)]| known.has(&file(size, runs).entry);
         assert!(has(1500, &[(Some(0), 512), (Some(4096), 988)]));
         assert!(!has(1500, &[(Some(0), 1500)]));

@@ -110,10 +110,10 @@ mod tests {
         let finding = |offset, pattern| Finding { offset, pattern, length: 1 };
         let findings = [finding(0, 0), finding(1, 0), finding(1, 1), finding(2, 0), finding(3, 0)];
         let (rows, left_out) = rows(&patterns, b"cbca", &findings, u64::MAX);
-        let told: Vec<_> = rows.iter().map(|r| (r.pattern, &r.found[..], r.count)).collect();
+        let listed: Vec<_> = rows.iter().map(|r| (r.pattern, &r.found[..], r.count)).collect();
         let expected: [(usize, &[u8], u64); 4] =
             [(0, b"c", 2), (0, b"a", 1), (0, b"b", 1), (1, b"b", 1)];
-        assert_eq!((told.as_slice(), left_out), (&expected[..], 0));
+        assert_eq!((listed.as_slice(), left_out), (&expected[..], 0));
     }
 
     #[test]

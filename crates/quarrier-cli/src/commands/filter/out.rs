@@ -114,9 +114,9 @@ impl Out {
         match (form, &header.schema) {
             (Form::Count, _) => Ok(Out::Nothing),
             (Form::Matches, _) => {
-                let texts = header.conditions.texts().map(str::to_string).collect();
+                let strings = header.conditions.texts().map(str::to_string).collect();
                 let rows = rows::to_stdout(format, Layout::Matched, MATCH_COLUMNS)?;
-                Ok(Out::Matches(rows, texts))
+                Ok(Out::Matches(rows, strings))
             }
             (Form::Messages, _) => Ok(Out::Lines(stdout())),
             (_, Some(schema)) => {
@@ -142,13 +142,13 @@ impl Out {
                 Ok(())
             }
             Out::Rows(out) => out.write_all(rows.text()),
-            Out::Matches(out, texts) => {
+            Out::Matches(out, strings) => {
                 for (message, condition) in rows.messages().zip(rows.conditions()) {
                     let text = String::from_utf8_lossy(message.bytes);
                     let values = [
                         Value::Text(rows.source()),
                         Value::Unsigned(message.offset),
-                        texts.get(condition).map_or(Value::Missing, |text| Value::Text(text)),
+                        strings.get(condition).map_or(Value::Missing, |text| Value::Text(text)),
                         Value::Text(&text),
                     ];
                     out.row(&values, Excerpt::default())?;

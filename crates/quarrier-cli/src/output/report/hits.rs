@@ -44,8 +44,8 @@ fn content(source: &SourceRun<'_>, bars_max: usize) -> Markup {
     for Range { start, end } in joined(source.unreadable, source.length_bytes / MARKS_MAX) {
         chart.lost(start as f64, end as f64);
     }
-    let told: Vec<String> = bars.counts.iter().map(|n| counted(*n, "finding")).collect();
-    chart.tips(&told, per_axis, |offset| bytes(offset as u64));
+    let titles: Vec<String> = bars.counts.iter().map(|n| counted(*n, "finding")).collect();
+    chart.tips(&titles, per_axis, |offset| bytes(offset as u64));
     html! { (keys(source, &bars)) (chart) }
 }
 

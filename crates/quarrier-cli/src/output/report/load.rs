@@ -57,8 +57,8 @@ fn stage_chart(source: &SourceRun<'_>, stage: Stage, x: &Axis, budget: Budget) -
     let name_of_chart = format!("load of {name} over time, mean {:.0} percent", 100.0 * mean);
     let mut chart = Chart::new(&name_of_chart, HEIGHT_PX, x, &y).without_labels();
     chart.area(colour(stage), &load, bins as f64);
-    let told: Vec<String> = load.iter().map(|share| format!("{:.0} %", 100.0 * share)).collect();
-    chart.tips(&told, bins as f64, seconds);
+    let titles: Vec<String> = load.iter().map(|share| format!("{:.0} %", 100.0 * share)).collect();
+    chart.tips(&titles, bins as f64, seconds);
     let key = (Some(Key::Series(colour(stage))), html! { b { (name) } });
     html! { (legend(&[key, (None, words)])) (chart) }
 }
@@ -116,17 +116,17 @@ fn overlap(spans: &[Span]) -> bool {
 fn binned(chart: &mut Chart<'_>, lane: &Lane<'_>, x: &Axis, stages: &[Stage], bins: usize) {
     let mut sum = vec![0.0; bins];
     let mut areas = Vec::new();
-    let mut told = vec![lane.name.clone()];
+    let mut parts = vec![lane.name.clone()];
     for &stage in stages {
         let share = busy(&lane.agents, stage, x, bins);
         sum.iter_mut().zip(&share).for_each(|(sum, share)| *sum += share);
         areas.push((stage, sum.clone()));
         let mean = share.iter().sum::<f64>() / bins as f64;
-        told.push(format!("{} {}", stage.name(), percent(mean)));
+        parts.push(format!("{} {}", stage.name(), percent(mean)));
     }
     // Draw the total below the stages, so that no gap shows between them.
     for (stage, sum) in areas.iter().rev() {
         chart.stack(colour(*stage), sum, bins as f64);
     }
-    chart.tips(&[told.join(" · ")], 1.0, seconds);
+    chart.tips(&[parts.join(" · ")], 1.0, seconds);
 }

@@ -52,8 +52,8 @@ fn content(source: &SourceRun<'_>, bins_max: usize) -> Markup {
     if let Some(ceiling) = drawn {
         chart.level(ceiling);
     }
-    let told: Vec<String> = series.bins.iter().copied().map(rate).collect();
-    chart.tips(&told, bins as f64, seconds);
+    let titles: Vec<String> = series.bins.iter().copied().map(rate).collect();
+    chart.tips(&titles, bins as f64, seconds);
     html! { (keys(source, peak, ceiling, drawn.is_some())) (chart.render()) }
 }
 

@@ -229,8 +229,8 @@ fn describe(reading: &Reading, x: &str, at: f64) -> String {
     };
     let value = quantity::value(reading.value, reading.unit);
     let runs = counted(reading.runs.into(), "run");
-    let told = format!("{place}: {value} {} in {runs}", spread(reading));
-    if reading.disturbed { format!("{told} · {}", disturbance(reading)) } else { told }
+    let line = format!("{place}: {value} {} in {runs}", spread(reading));
+    if reading.disturbed { format!("{line} · {}", disturbance(reading)) } else { line }
 }
 
 fn keys(figure: &Figure<'_>, caches: &[(f64, String)]) -> Markup {
@@ -301,8 +301,8 @@ fn histogram(x: &Axis, reading: &Reading, percentiles: &Percentiles, is_wide: bo
     let mut chart = Chart::new(&label, HISTOGRAM_PX, x, &y);
     chart.columns(Colour::BLUE, &counts, HISTOGRAM_BARS as f64);
     chart.marks(&[(p50, "p50"), (p99, "p99"), (p999, "p99.9")]);
-    let told: Vec<String> = counts.iter().map(|n| counted(*n as u64, "request")).collect();
-    chart.tips(&told, HISTOGRAM_BARS as f64, time);
+    let titles: Vec<String> = counts.iter().map(|n| counted(*n as u64, "request")).collect();
+    chart.tips(&titles, HISTOGRAM_BARS as f64, time);
     figure(is_wide, &caption, chart)
 }
 

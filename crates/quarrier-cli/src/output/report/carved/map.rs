@@ -105,8 +105,8 @@ impl Map {
             for run in cells.chunk_by(|a, b| a == b) {
                 let (x, y, width) = (column * 10, line * 10, run.len() * 10);
                 let end = at.saturating_add(run.len() as u64 * self.cell_bytes).min(self.range.end);
-                let (class, told) = &run[0];
-                let title = format!("{told} · {at:#x} – {end:#x}");
+                let (class, words) = &run[0];
+                let title = format!("{words} · {at:#x} – {end:#x}");
                 runs.push((class, format!("M{x} {y}h{width}v9h-{width}z"), title));
                 (column, at) = (column + run.len(), end);
             }
@@ -165,14 +165,14 @@ impl Cell {
         }
         let mut kinds: Vec<&(String, u64)> = self.kinds.iter().collect();
         kinds.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
-        let told = kinds.iter().take(LABELLED_MAX).map(|(kind, count)| match count {
+        let words = kinds.iter().take(LABELLED_MAX).map(|(kind, count)| match count {
             1 => kind.clone(),
             count => format!("{count} {kind}"),
         });
-        let mut told: Vec<String> = told.collect();
+        let mut words: Vec<String> = words.collect();
         if kinds.len() > LABELLED_MAX {
-            told.push("…".to_string());
+            words.push("…".to_string());
         }
-        told.join(", ")
+        words.join(", ")
     }
 }
