@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sizes_have_bounds_that_are_said() {
+    fn errors_name_the_bounds_of_sizes() {
         let read = size_in(64 << 20..=1 << 30);
         assert_eq!((read("64M"), read("1 GiB")), (Ok(64 << 20), Ok(1 << 30)));
         assert_eq!(read("64MB").unwrap_err(), "'64MB' is too little; must be at least 64 MiB");

@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn pieces_do_not_change_what_is_shown() {
+    fn the_size_of_pieces_does_not_change_the_output() {
         let bytes =
             b"a\tb\xff\xe2\x80\n\x1b[2J\xe2\x80\xaegpj,\xf3\xa0\x81\x81\xe6\x97\xa5\r\n\xf3\xa0";
         let expected = "a\tb\\xff\\xe2\\x80\n\\x1b[2J\\u{202e}gpj,\\u{e0041}日\\r\n\\xf3\\xa0";

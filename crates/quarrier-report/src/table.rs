@@ -68,7 +68,7 @@ mod tests {
 
     /// The tables of `regex` are generated from Unicode's own.
     #[test]
-    fn the_table_is_what_unicode_says() {
+    fn the_table_agrees_with_unicode() {
         let class = r"[\p{Cc}\p{Zl}\p{Zp}\p{DI}[\p{Cf}--\p{Prepended_Concatenation_Mark}]]";
         let class = regex::Regex::new(class).unwrap();
         for c in '\0'..=char::MAX {

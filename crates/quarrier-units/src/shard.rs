@@ -56,7 +56,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_shard_is_refused() {
+    fn invalid_shards_are_refused() {
         for text in ["", "1", "a/b", "-1/2", "1/0", "0/0", "2/2", "1/2/3", "1/18446744073709551616"]
         {
             assert!(text.parse::<Shard>().is_err(), "{text}");

@@ -30,7 +30,7 @@ fn expected(source: &Path) -> String {
 }
 
 #[test]
-fn examples_print_what_they_say() {
+fn examples_print_their_last_comment() {
     let sources = sources("examples");
     assert!(sources.len() >= 2);
     for source in &sources {

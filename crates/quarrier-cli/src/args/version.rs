@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_commit_that_nobody_knows_is_left_out() {
+    fn an_unknown_commit_is_left_out() {
         assert_eq!(commit(""), "");
         assert_eq!(commit("1234567 2026-01-01"), " (1234567 2026-01-01)");
     }

@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_be_meant_is_said_and_help_is_that_of_the_command() {
+    fn errors_suggest_a_spelling_and_point_to_the_help_of_the_command() {
         check(
             &["serach", "x"],
             "there is no command 'serach' (did you mean 'search'?); try 'quarrier --help'",
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn an_option_of_ripgrep_is_answered_with_what_there_is() {
+    fn an_option_of_ripgrep_is_answered_with_the_replacement() {
         let error = super::super::command()
             .try_get_matches_from(["quarrier", "search", "x", "-v"])
             .expect_err("it is wrong");

@@ -55,7 +55,7 @@ mod tests {
     use super::has_colours;
 
     #[test]
-    fn a_dumb_terminal_has_no_colours_nor_has_one_where_nobody_wants_them() {
+    fn a_dumb_terminal_and_no_color_turn_colours_off() {
         let with = |name: &'static str, value: &'static str| {
             has_colours(&move |asked: &str| (asked == name).then_some(value))
         };

@@ -118,7 +118,7 @@ fn statistics_may_go_to_standard_error() {
 }
 
 #[test]
-fn statistics_and_report_replace_older_ones_and_leave_nothing_else() {
+fn statistics_and_report_replace_older_ones_without_leftovers() {
     let lab = Lab::with("xxabcxx");
     for _ in 0..2 {
         let args = ["abc", "f", "--stats", "stats", "--report", "report.html"];
@@ -156,7 +156,7 @@ fn the_report_is_one_page_that_loads_nothing() {
 }
 
 #[test]
-fn the_report_is_made_also_where_there_is_little_to_tell() {
+fn the_report_is_written_even_for_trivial_runs() {
     let lab = Lab::with("");
     lab.put_sparse("holes", 1 << 40, &[]);
     for args in [&["abc", "f"][..], &["abc", "holes"], &["abc", "holes", "--range", "5..5"]] {

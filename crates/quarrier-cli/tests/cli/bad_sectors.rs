@@ -58,7 +58,7 @@ fn bad_sectors_are_listed_and_everything_around_them_is_searched() {
 }
 
 #[test]
-fn what_lies_in_bad_sectors_is_not_taken_for_zeros() {
+fn bad_sectors_do_not_count_as_zeros() {
     let Some(lab) = lab() else { return };
     let ran = search(&lab, BY_OPENER, &["-x", "00", "f", "--access", "read"]);
     assert_eq!(ran.says(3, &["could not be read"]).text(), "", "3 also where nothing was found");

@@ -68,7 +68,7 @@ fn all_files_of_an_image_are_filled_in() {
 }
 
 #[test]
-fn what_is_not_cached_is_said_offline() {
+fn uncached_data_is_reported_offline() {
     let server = Server::well(object());
     let lab = Lab::new();
     let offline = |args: &[&str]| {

@@ -133,7 +133,7 @@ fn a_dry_run_writes_nothing_and_prints_the_rows_of_the_report() {
 }
 
 #[test]
-fn what_is_written_can_be_chosen() {
+fn the_types_to_write_can_be_chosen() {
     let lab = lab();
     let written = |args: &[&str]| {
         let folder = tempfile::tempdir_in(lab.path("")).unwrap();
@@ -154,7 +154,7 @@ fn what_is_written_can_be_chosen() {
 }
 
 #[test]
-fn a_url_is_carved_as_the_file_behind_it() {
+fn a_url_is_carved_like_its_file() {
     let lab = lab();
     let server = Server::well(std::fs::read(lab.path("f")).unwrap());
     carve(&lab, &["f", "-o", "of_file"]).is_clean();
@@ -169,7 +169,7 @@ fn a_url_is_carved_as_the_file_behind_it() {
 }
 
 #[test]
-fn a_folder_with_something_in_it_is_refused_and_left_as_it_is() {
+fn a_nonempty_folder_is_refused_and_left_unchanged() {
     let lab = lab();
     fs::create_dir(lab.path("mine")).unwrap();
     lab.put("mine/letter", "dear");
@@ -184,7 +184,7 @@ fn a_folder_with_something_in_it_is_refused_and_left_as_it_is() {
 }
 
 #[test]
-fn sources_that_cannot_be_carved_are_told() {
+fn sources_that_cannot_be_carved_are_reported() {
     let lab = lab();
     carve(&lab, &["-", "-o", "out"]).refuses(&["-: ", "in order"]);
     carve(&lab, &["missing", "-o", "out"]).refuses(&["missing", "No such file"]);
@@ -237,7 +237,7 @@ fn gz(content: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn what_lies_in_archives_is_written_when_asked_for_and_names_never_become_paths() {
+fn archive_members_are_written_on_request_and_names_never_become_paths() {
     let packed = gz(&gif("inside"));
     let lab = Lab::with(image(20_000, &[(0x1000, &packed), (9000, &gif("beside"))]));
     carve(&lab, &["f", "-o", "plain"]).is_clean();

@@ -76,7 +76,7 @@ fn deleted_files_of_fat_are_found_and_live_ones_are_not() {
 }
 
 #[test]
-fn what_is_free_is_cut_to_the_range_and_told_in_the_report() {
+fn free_space_is_cut_to_the_range_and_reported() {
     let Some(lab) = ext4() else { return skip("mke2fs or debugfs does not run") };
     carve(&lab, &["f", "-o", "out", "--unallocated", "--report", "page.html"]).is_clean();
     let report = String::from_utf8(tree(&lab.path("out"))["report.jsonl"].clone()).unwrap();
@@ -94,14 +94,14 @@ fn what_is_free_is_cut_to_the_range_and_told_in_the_report() {
 }
 
 #[test]
-fn where_no_file_system_says_what_is_free_carving_refuses() {
+fn without_a_file_system_carving_of_free_space_refuses() {
     let lab = Lab::with([gif("a"), vec![0; 5000]].concat());
     carve(&lab, &["f", "-o", "out", "--unallocated"]).refuses(&["no file system", "without"]);
     assert!(!lab.path("out").exists());
 }
 
 #[test]
-fn what_no_file_system_that_is_read_has_is_listed_and_carved() {
+fn space_outside_of_file_systems_is_listed_and_carved() {
     let lab = Lab::new();
     // Swap from sector 10, a partition of unknown type from sector 100, and a picture in each.
     let mut disk = vec![0; 400 * 512];

@@ -86,7 +86,7 @@ fn begun_with(lab: &Lab, folder: &str, options: &[&str]) -> PathBuf {
 }
 
 #[test]
-fn what_lies_in_the_folder_is_not_believed_unless_its_hash_is_right() {
+fn files_in_the_folder_count_only_if_their_hash_is_right() {
     let lab = large();
     let expected = undisturbed(&lab);
     let folder = begun(&lab, "out");
@@ -109,7 +109,7 @@ fn what_lies_in_the_folder_is_not_believed_unless_its_hash_is_right() {
 }
 
 #[test]
-fn a_journal_that_is_torn_or_changed_is_believed_up_to_there() {
+fn a_torn_or_changed_journal_is_valid_up_to_the_damage() {
     let lab = large();
     let expected = undisturbed(&lab);
     for (round, damage) in ["torn", "flipped", "appended", "empty"].into_iter().enumerate() {
@@ -153,7 +153,7 @@ fn file_of_a_cluster(volume: &fs::File, cluster: u16) -> [(u64, Vec<u8>); 2] {
 }
 
 #[test]
-fn a_run_goes_on_only_with_the_same_free_ranges() {
+fn a_run_resumes_only_with_the_same_free_ranges() {
     let lab = large();
     if !does(&lab, "mkfs.vfat", &["-F", "32", "f"]) {
         return skip("mkfs.vfat does not run");
@@ -178,7 +178,7 @@ fn a_run_goes_on_only_with_the_same_free_ranges() {
 }
 
 #[test]
-fn a_run_goes_on_only_over_the_same_source_with_the_same_options() {
+fn a_run_resumes_only_over_the_same_source_with_the_same_options() {
     let lab = large();
     let folder = begun(&lab, "out");
     carve(&lab, &["f", "-o", "out"]).refuses(&["out", "--resume"]);
@@ -194,7 +194,7 @@ fn a_run_goes_on_only_over_the_same_source_with_the_same_options() {
 }
 
 #[test]
-fn what_is_finished_is_left_as_it_is() {
+fn a_finished_folder_is_left_unchanged() {
     let lab = lab();
     carve(&lab, &["f", "-o", "out", "--resume"]).is_clean();
     let before = tree(&lab.path("out"));
@@ -258,7 +258,7 @@ impl Drop for Disk {
 }
 
 #[test]
-fn on_a_full_disk_the_report_is_true_and_with_more_room_the_run_goes_on() {
+fn on_a_full_disk_the_report_is_true_and_with_more_space_the_run_resumes() {
     let lab = large();
     let expected = undisturbed(&lab);
     let Some(disk) = Disk::mount(&lab.path("disk"), "900k") else {

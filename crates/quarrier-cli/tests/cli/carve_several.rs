@@ -90,7 +90,7 @@ fn a_dry_run_has_the_rows_of_the_report() {
 }
 
 #[test]
-fn a_source_that_fails_is_said_and_tried_again_by_resume() {
+fn a_failed_source_is_reported_and_retried_by_resume() {
     let lab = lab();
     lab.put("d/b/disk.qcow2", b"QFI\xfb\0\0\0\x09");
     let ran = carve(&lab, &["d", "-o", "out"]);

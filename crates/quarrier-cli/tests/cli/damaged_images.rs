@@ -186,7 +186,7 @@ fn check(ran: &Ran, named: &str, at: &str) {
 }
 
 #[test]
-fn damage_of_an_image_is_said_once_by_every_command() {
+fn damage_of_an_image_is_reported_once_by_every_command() {
     let lab = Lab::new();
     let Some(disk) = disk(&lab) else { return skip("mke2fs does not run") };
     lab.put("r.yar", "rule r { strings: $a = \"invoice\" condition: $a }");

@@ -108,7 +108,7 @@ fn an_image_gives_the_rows_of_the_bytes_it_holds() {
 }
 
 #[test]
-fn an_image_behind_a_url_has_its_segments_beside_it() {
+fn an_image_at_a_url_has_its_segments_beside_it() {
     let (lab, _) = lab();
     let objects = ["image.E01", "image.E02", "image.E03"];
     let objects = objects.map(|name| (name, std::fs::read(lab.path(name)).unwrap()));
@@ -162,7 +162,7 @@ fn an_image_that_claims_more_than_its_tables_have_is_over_at_once() {
 }
 
 #[test]
-fn a_missing_segment_is_named_and_what_is_there_is_searched() {
+fn a_missing_segment_is_named_and_the_others_are_searched() {
     let (lab, _) = lab();
     std::fs::remove_file(lab.path("image.E02")).unwrap();
     let ran = lab.search(["<token>", "image.E01", "-c"]);
@@ -173,7 +173,7 @@ fn a_missing_segment_is_named_and_what_is_there_is_searched() {
 }
 
 #[test]
-fn damage_that_keeps_a_command_from_beginning_is_said_once() {
+fn damage_that_prevents_a_command_is_reported_once() {
     let lab = Lab::new();
     let image = ewf(&[b'x'; 8 * CHUNK_BYTES], 8).remove(0);
     lab.put("image.E01", &image[..image.len() / 2]);

@@ -64,7 +64,7 @@ fn an_explanation_has_an_account_and_can_be_quiet() {
 }
 
 #[test]
-fn what_cannot_be_explained_is_an_error_in_one_line() {
+fn errors_of_explain_are_one_line() {
     let lab = Lab::with(orders());
     for wrong in [
         &["explain", "price > 1", "f"][..],

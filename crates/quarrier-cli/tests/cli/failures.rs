@@ -28,7 +28,7 @@ fn a_range_beyond_one_of_two_sources_leaves_the_other_searched() {
 }
 
 #[test]
-fn a_full_disk_for_report_or_statistics_is_told_and_the_findings_stand() {
+fn a_full_disk_for_report_or_statistics_is_reported_and_findings_are_printed() {
     let lab = Lab::with("xxabcxx");
     for (option, what) in [("--report", "report"), ("--stats", "statistics")] {
         let ran = lab.search(["abc", "f", option, "/dev/full"]);
@@ -38,7 +38,7 @@ fn a_full_disk_for_report_or_statistics_is_told_and_the_findings_stand() {
 }
 
 #[test]
-fn a_report_in_a_folder_that_is_not_there_is_told_before_the_search() {
+fn a_report_in_a_missing_folder_is_refused_before_the_search() {
     let lab = Lab::with("xxabcxx");
     for option in ["--report", "--stats"] {
         let ran = lab.search(["abc", "f", option, "no/such/folder/out"]);
@@ -108,7 +108,7 @@ fn to_full<'a>(lab: &Lab, args: impl IntoIterator<Item = &'a str>) -> Ran {
 }
 
 #[test]
-fn a_full_disk_for_the_rows_is_told() {
+fn a_full_disk_for_rows_is_reported() {
     let words = &["standard output", "No space left"];
     let lab = Lab::with("a".repeat(100_000));
     for format in ["text", "json", "csv", "arrow"] {
@@ -151,7 +151,7 @@ fn a_pipe_that_was_closed_before_is_success() {
 }
 
 #[test]
-fn standard_input_that_cannot_be_read_is_told() {
+fn unreadable_standard_input_is_reported() {
     let lab = Lab::new();
     let mut command = lab.search_command(["abc", "-"]);
     command.stdin(fs::File::open(lab.path("")).unwrap());
@@ -159,7 +159,7 @@ fn standard_input_that_cannot_be_read_is_told() {
 }
 
 #[test]
-fn a_source_is_never_overwritten_by_what_is_told_of_it() {
+fn a_source_is_never_overwritten_by_an_output() {
     for option in ["--report", "--stats"] {
         let lab = Lab::with("evidence");
         lab.search(["evidence", "f", option, "f"]).says(2, &["f"]);

@@ -99,7 +99,7 @@ fn names_that_lead_elsewhere_stay_in_the_folder() {
 }
 
 #[test]
-fn what_holds_no_file_system_is_an_error_that_says_so() {
+fn a_source_without_a_file_system_is_an_error() {
     let lab = Lab::new();
     lab.put("f", vec![7; 100_000]);
     let refused = files(&lab, &["f"]);

@@ -68,7 +68,7 @@ fn messages_for_which_the_condition_is_true_are_found() {
 }
 
 #[test]
-fn messages_are_printed_as_they_stand_in_the_file() {
+fn messages_are_printed_verbatim() {
     let lab = Lab::with(ORDERS);
     let ran = filter(&lab, ["qty = 100", "f"]);
     assert_eq!(ran.lines(), ORDERS.lines().take(2).collect::<Vec<_>>());
@@ -217,7 +217,7 @@ fn arrow_has_columns_of_the_kinds_found() {
 }
 
 #[test]
-fn a_number_in_arrow_that_does_not_fit_its_column_is_left_out_and_told() {
+fn an_arrow_number_that_does_not_fit_its_column_is_rejected_and_reported() {
     let mut messages = "{\"a\":1}\n".repeat(200_000);
     messages.push_str("{\"a\":1.5}\n");
     let lab = Lab::with(messages);
@@ -277,7 +277,7 @@ fn rejects_and_statistics_never_replace_a_file_that_is_read() {
 }
 
 #[test]
-fn a_wrong_condition_is_told_with_its_place_and_what_to_try() {
+fn an_invalid_condition_is_reported_with_its_place_and_advice() {
     let lab = Lab::with(ORDERS);
     filter(&lab, ["status = 'NEW' AND", "f"]).refuses(&["condition: "]);
     filter(&lab, ["pricee > 1", "f"]).refuses(&[
@@ -344,7 +344,7 @@ fn a_value_of_another_kind_than_those_before_widens_its_column() {
 }
 
 #[test]
-fn what_is_found_does_not_depend_on_workers_and_borders() {
+fn findings_do_not_depend_on_workers_and_borders() {
     let messages: String = (0..300_000)
         .map(|n| match n % 7 {
             0 => format!("{{\"n\":{n},\"pad\":\"{}\"}}\n", "x".repeat(n % 300)),
@@ -377,7 +377,7 @@ fn a_message_longer_than_allowed_is_left_out_in_bounded_memory() {
 }
 
 #[test]
-fn a_closed_pipe_is_success_and_a_full_disk_is_told() {
+fn a_closed_pipe_is_success_and_a_full_disk_is_reported() {
     let lab = Lab::with("{\"a\":1}\n".repeat(1_000_000));
     let mut command = lab.command(["filter", "a = 1", "f"]);
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
@@ -469,7 +469,7 @@ fn an_empty_file_has_nothing_and_is_no_error() {
 }
 
 #[test]
-fn a_column_that_is_nowhere_prints_nothing_but_that() {
+fn a_missing_column_prints_only_its_error() {
     let lab = Lab::new();
     // More than the sample that determines the columns.
     let mut lines = String::new();
@@ -503,7 +503,7 @@ fn a_column_that_is_nowhere_prints_nothing_but_that() {
 }
 
 #[test]
-fn quiet_leaves_out_what_is_no_failure() {
+fn quiet_prints_only_failures() {
     let lab = Lab::new();
     lab.put("f", "{\"a\":1}\nno message\n");
     let ran = run(lab.command(["filter", "a = 1", "f", "--quiet"]), b"");

@@ -97,7 +97,7 @@ fn condition(random: &mut Random, depth: usize) -> String {
 }
 
 #[test]
-fn what_is_found_without_a_table_is_what_a_table_finds() {
+fn a_filter_without_a_table_agrees_with_a_table() {
     let mut random = Random(0x1234_5678_9ABC_DEF1);
     for count in [1, 50, 2_000, 70_000] {
         let text = messages(&mut random, count);

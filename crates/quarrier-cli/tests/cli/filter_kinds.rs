@@ -102,7 +102,7 @@ fn dates_that_become_text_are_text() {
 }
 
 #[test]
-fn columns_that_come_late_have_the_kind_of_all_their_values() {
+fn late_columns_have_the_type_of_all_their_values() {
     let text = late(
         r#"{"k":1,"n":null}"#,
         &[
@@ -130,7 +130,7 @@ fn columns_that_come_late_have_the_kind_of_all_their_values() {
 }
 
 #[test]
-fn what_is_wrong_in_itself_is_told_at_once() {
+fn invalid_conditions_are_refused_at_once() {
     let lab = Lab::with(late(r#"{"w":5}"#, &[]));
     for condition in ["w = 5 AND", "NOSUCH(w) = 1"] {
         filter(&lab, ["-c", condition, "f"]).refuses(&["condition: "]);
@@ -171,7 +171,7 @@ fn rejects_are_listed_once_where_a_source_is_read_again() {
 }
 
 #[test]
-fn a_long_pipe_says_that_it_cannot_be_read_again() {
+fn a_long_pipe_cannot_be_read_again_and_says_so() {
     let lab = Lab::new();
     let text = "{\"w\":5}\n".repeat(5 << 20) + "{\"w\":\"x\"}\n";
     let ran = filter_input(&lab, text.as_bytes(), ["-c", "w > 4", "-"]);

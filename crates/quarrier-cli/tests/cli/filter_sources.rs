@@ -72,7 +72,7 @@ fn a_failing_file_does_not_hide_the_others() {
 }
 
 #[test]
-fn messages_behind_a_url_are_filtered() {
+fn messages_at_a_url_are_filtered() {
     let messages: String = (0..100_000).map(|n| format!("{{\"n\":{n}}}\n")).collect();
     let server = Server::well(messages.into_bytes());
     let ran = filter(&Lab::new(), ["n % 50000 = 1", &server.url]);
@@ -133,7 +133,7 @@ fn columns_are_refused_in_one_line_from_a_stream_too() {
 }
 
 #[test]
-fn of_a_field_given_twice_the_one_counts_that_a_table_has() {
+fn a_repeated_field_counts_as_in_a_table() {
     let lab = Lab::with("{\"a\":1,\"a\":2}\n{\"a\":2,\"a\":1}\n{\"a\":3,\"a\":null}\n");
     assert_eq!(filter(&lab, ["a = 2", "f"]).is_clean().text(), "{\"a\":1,\"a\":2}\n");
     assert_eq!(filter(&lab, ["a IS NULL", "f"]).is_clean().text(), "{\"a\":3,\"a\":null}\n");

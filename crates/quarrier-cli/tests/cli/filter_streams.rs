@@ -204,7 +204,7 @@ fn matches_have_rows_in_every_format() {
 }
 
 #[test]
-fn what_does_not_grow_is_not_followed() {
+fn sources_that_cannot_grow_are_not_followed() {
     let lab = Lab::new();
     lab.put("log", b"{\"a\":1}\n");
     let follow = |args: &[&str]| run(lab.command([&["filter"][..], args].concat()), b"");

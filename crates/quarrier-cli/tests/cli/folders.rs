@@ -43,7 +43,7 @@ fn a_folder_is_all_regular_files_below_it_in_the_order_of_their_paths() {
 
 /// The content decides, even for a small file with an unrelated name.
 #[test]
-fn what_wraps_a_disk_is_searched_as_the_disk_inside() {
+fn a_file_that_wraps_a_disk_is_searched_as_the_disk_inside() {
     let lab = Lab::new();
     put(&lab, "d/plain", "a needle");
     put(&lab, "d/packed", "a needle".repeat(100));
@@ -89,7 +89,7 @@ fn many_files_large_and_small_give_what_each_gives_alone() {
 }
 
 #[test]
-fn a_file_that_cannot_be_read_is_said_and_the_others_are_searched() {
+fn an_unreadable_file_is_reported_and_the_others_are_searched() {
     let lab = Lab::new();
     put(&lab, "d/a", "needle");
     put(&lab, "d/b", "needle");

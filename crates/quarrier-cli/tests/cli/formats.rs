@@ -47,7 +47,7 @@ fn csv_has_a_header_and_the_same_columns() {
 }
 
 #[test]
-fn csv_and_json_quote_what_they_must() {
+fn csv_and_json_quote_where_necessary() {
     let lab = Lab::with("say \"a,b\"\nnext");
     let pattern = "\"a,b\"\nnext";
     let ran = lab.search([pattern, "f", "--format", "csv"]);
@@ -206,7 +206,7 @@ fn context_ends_where_the_source_ends() {
 }
 
 #[test]
-fn context_does_not_change_what_is_found() {
+fn context_does_not_change_the_findings() {
     let lab = Lab::with("ab".repeat(50_000));
     let plain = lab.offsets(["ba", "f"]);
     assert_eq!(plain.len(), 49_999);

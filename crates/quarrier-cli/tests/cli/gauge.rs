@@ -94,7 +94,7 @@ fn an_area_is_measured_kept_and_shown_again() {
 }
 
 #[test]
-fn the_profile_is_kept_and_a_spoilt_one_is_made_anew_with_a_note() {
+fn the_profile_is_stored_and_a_damaged_one_is_replaced_with_a_notice() {
     let lab = Lab::new();
     let args = ["cpu", "--quick", "--format", "csv", "--stats", "stats.json"];
     assert_eq!(gauge(&lab, &args).stderr, "");
@@ -110,7 +110,7 @@ fn the_profile_is_kept_and_a_spoilt_one_is_made_anew_with_a_note() {
 }
 
 #[test]
-fn what_an_earlier_run_found_different_is_marked() {
+fn readings_that_differ_from_an_earlier_run_are_marked() {
     let lab = Lab::new();
     let args = ["cpu", "--quick", "--json", "now.json", "--stats", "stats.json"];
     let measured = || -> Value {
@@ -180,7 +180,7 @@ fn rows_have_the_same_columns_in_every_format() {
 }
 
 #[test]
-fn what_became_slower_is_found_and_what_did_not_is_equal() {
+fn slower_readings_are_found_and_others_are_equal() {
     let lab = lab();
     let ran =
         gauge(&lab, &["--from", "after.json", "--compare", "before.json", "--html", "c.html"]);
@@ -201,7 +201,7 @@ fn what_became_slower_is_found_and_what_did_not_is_equal() {
 }
 
 #[test]
-fn a_gate_fails_for_what_is_slower_by_more_than_it_allows() {
+fn a_gate_fails_for_readings_slower_than_it_allows() {
     let lab = lab();
     let compared = ["--from", "after.json", "--compare", "before.json"];
     let gated = |percent: &str| gauge(&lab, &[&compared[..], &["--gate", percent]].concat());
@@ -277,7 +277,7 @@ fn prometheus_gets_names_that_begin_alike_and_no_timestamps() {
 }
 
 #[test]
-fn what_a_report_carries_does_not_reach_the_terminal() {
+fn hostile_text_of_a_report_does_not_reach_the_terminal() {
     let lab = Lab::new();
     let evil = report(40e9, "host")
         .replace("Example", "\\u001b[31mred\\u0007")

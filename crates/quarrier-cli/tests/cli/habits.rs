@@ -19,7 +19,7 @@ fn files_with_matches_are_named_once() {
 }
 
 #[test]
-fn only_what_matches_is_printed_as_text() {
+fn only_matching_bytes_are_printed_as_text() {
     check(&["-o", "-E", "t[a-z]+", "f"], "two\ntwo\nthree\ntwo\ntwo\n");
     let lab = Lab::with(b"<\xC3\xA9\n\xFF\x1b>");
     assert_eq!(lab.search(["-o", "-E", "(?s-u)<.*>", "f"]).text(), "<é\\n\\xff\\x1b>\n");
@@ -104,7 +104,7 @@ fn types_of_files_go_by_their_other_names() {
 }
 
 #[test]
-fn a_url_of_another_kind_is_no_missing_file() {
+fn an_unsupported_url_is_not_a_missing_file() {
     let lab = Lab::with("abc");
     lab.search(["b", "file:///tmp/f"]).refuses(&["file:///tmp/f", "leave out file://"]);
     lab.search(["b", "ftp://host/f"]).refuses(&["ftp://host/f", "https://"]);
@@ -125,7 +125,7 @@ fn help_is_a_command_too() {
 }
 
 #[test]
-fn a_typing_error_is_answered_with_what_may_be_meant() {
+fn a_typing_error_is_answered_with_a_suggestion() {
     let lab = Lab::with("abc");
     run(lab.command(["serach", "b", "f"]), b"").refuses(&["'search'", "try 'quarrier --help'"]);
     lab.search(["b", "f", "--max-cuont", "2"])

@@ -138,7 +138,7 @@ fn carved(lab: &Lab, source: &str, folder: &str) -> Vec<(String, String)> {
 }
 
 #[test]
-fn an_image_gives_the_rows_and_files_of_its_disk_whatever_it_is_called() {
+fn an_image_gives_the_rows_and_files_of_its_disk_under_any_name() {
     let disk = disk();
     let lab = Lab::with(&disk);
     lab.put("disk.bin", qcow2(&disk));
@@ -184,7 +184,7 @@ fn every_container_of_qemu_gives_the_rows_of_its_disk() {
 }
 
 #[test]
-fn an_image_that_cannot_be_read_is_named_and_never_searched_as_it_lies() {
+fn an_unreadable_image_is_named_and_its_raw_bytes_are_never_searched() {
     let lab = Lab::new();
     let mut encrypted = qcow2(&disk());
     encrypted[35] = 2;
@@ -239,7 +239,7 @@ fn a_partition_is_a_source_of_its_own() {
 }
 
 #[test]
-fn an_image_behind_a_url_is_fetched_as_far_as_it_is_needed() {
+fn an_image_at_a_url_is_fetched_only_as_needed() {
     let mut disk = vec![0; 64 << 20];
     disk[..1 << 20].copy_from_slice(&noise(1 << 20, 5));
     disk[50 << 20..(50 << 20) + 5].copy_from_slice(b"token");
@@ -261,7 +261,7 @@ fn an_image_behind_a_url_is_fetched_as_far_as_it_is_needed() {
 }
 
 #[test]
-fn an_aff4_image_behind_a_url_is_fetched_as_far_as_it_is_needed() {
+fn an_aff4_image_at_a_url_is_fetched_only_as_needed() {
     let mut disk = vec![0; 64 << 20];
     disk[..1 << 20].copy_from_slice(&noise(1 << 20, 5));
     disk[50 << 20..(50 << 20) + 5].copy_from_slice(b"token");
@@ -341,7 +341,7 @@ const NOTICED: [(&[u8], &str); 12] = [
 ];
 
 #[test]
-fn what_wraps_or_locks_a_disk_is_opened_or_named_whatever_it_is_called() {
+fn wrapped_and_encrypted_disks_are_opened_or_named_under_any_name() {
     let lab = Lab::new();
     let put = |head: &[u8]| {
         let mut file = noise(200_000, 5);

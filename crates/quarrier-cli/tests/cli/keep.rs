@@ -33,7 +33,7 @@ fn messages(lab: &Lab, table: &str) -> String {
 }
 
 #[test]
-fn what_was_loaded_is_filtered_by_the_name_of_its_table_and_as_a_file() {
+fn loaded_messages_are_filtered_by_table_name_and_as_a_file() {
     let lab = Lab::new();
     lab.put("f.ndjson", orders(0..1000) + "no message\n");
     let ran = load(&lab, &["f.ndjson", "--rejects", "rejects"]);
@@ -59,7 +59,7 @@ fn what_was_loaded_is_filtered_by_the_name_of_its_table_and_as_a_file() {
 }
 
 #[test]
-fn a_second_load_goes_on_behind_the_first() {
+fn a_second_load_continues_after_the_first() {
     let lab = Lab::with(orders(0..500));
     load(&lab, &["f"]);
     let again = load(&lab, &["f", "--format", "json"]);
@@ -91,7 +91,7 @@ fn standard_input_compressed_files_and_conditions() {
 }
 
 #[test]
-fn the_second_writer_hears_who_is_the_first() {
+fn the_error_of_a_second_writer_names_the_first() {
     let lab = Lab::with(orders(0..10));
     let mut command = lab.command(["load", "--data", "d", "--table", "t", "-"]);
     let mut first = command.stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
@@ -145,7 +145,7 @@ fn a_load_that_is_killed_again_and_again_loses_nothing_and_loads_nothing_twice()
 }
 
 #[test]
-fn damage_is_told_with_its_place_and_all_else_is_kept() {
+fn damage_is_reported_with_its_place_and_the_rest_is_intact() {
     let lab = Lab::with(orders(0..200));
     load(&lab, &["f"]);
     lab.put("g", orders(200..300));
@@ -179,7 +179,7 @@ fn messages_of_damaged(lab: &Lab) -> String {
 
 /// On a separate disk that is filled up, if the system lets tests mount one.
 #[test]
-fn a_full_disk_is_said_and_the_load_goes_on_when_there_is_room() {
+fn a_full_disk_is_reported_and_the_load_continues_when_there_is_space() {
     let lab = Lab::with(orders(0..1000));
     lab.put("g", orders(1000..2000));
     let script = "mkdir m && mount -t tmpfs -o size=20m none m && cd m || exit 77

@@ -182,7 +182,7 @@ impl Twin {
 }
 
 #[test]
-fn every_crash_behind_the_system_calls_of_a_load_is_recovered() {
+fn every_crash_after_a_system_call_of_a_load_is_recovered() {
     let lab = Lab::new();
     for (file, numbers) in [("e", 0..50), ("f", 50..90), ("g", 90..200), ("h", 200..230)] {
         lab.put(file, orders(numbers));

@@ -48,7 +48,7 @@ fn a_histogram_has_a_row_for_each_pattern_and_distinct_match() {
 }
 
 #[test]
-fn a_histogram_counts_what_rows_would_have() {
+fn a_histogram_counts_the_matches_of_rows() {
     let lab = Lab::new();
     lab.put("f", noise(300_000, 3));
     lab.put("g", noise(50_000, 4));
@@ -68,7 +68,7 @@ fn a_histogram_counts_what_rows_would_have() {
 }
 
 #[test]
-fn a_histogram_beyond_its_memory_says_how_much_is_missing() {
+fn a_full_histogram_reports_the_number_of_missing_findings() {
     let lab = Lab::with((0..20_000).map(|n| format!("n{n:06} ")).collect::<String>());
     let ran = lab.search(["-E", "n[0-9]{6}", "f", "--histogram", "--histogram-memory", "1M"]);
     ran.says(3, &["the histogram is full", "--histogram-memory"]);

@@ -153,7 +153,7 @@ fn with_target<'a>(arguments: &[&'a str], target: &'a str) -> Vec<&'a str> {
 }
 
 #[test]
-fn a_file_that_cannot_be_written_is_one_line_and_nothing_is_left_of_it() {
+fn an_unwritable_file_is_one_error_line_without_leftovers() {
     let lab = lab();
     // A fifo or device cannot be the output folder, and was reported.
     for (target, words) in [("/dev/full", ["/dev/full", "No space left"]), ("f/x", ["f/x", ""])] {
@@ -172,7 +172,7 @@ fn a_file_that_cannot_be_written_is_one_line_and_nothing_is_left_of_it() {
 }
 
 #[test]
-fn a_file_longer_than_files_may_be_is_one_line_and_nothing_is_left_of_it() {
+fn a_file_over_the_size_limit_is_one_error_line_without_leftovers() {
     let lab = lab();
     for arguments in FILES.iter().filter(|arguments| !arguments.contains(&"-o")) {
         let before = lab.names();
@@ -195,7 +195,7 @@ fn pictures() -> Vec<u8> {
 }
 
 #[test]
-fn carved_files_on_a_disk_that_fills_are_whole_or_not_there() {
+fn carved_files_on_a_full_disk_are_complete_or_absent() {
     let lab = Lab::with(pictures());
     let Some(disk) = FullDisk::of_free_bytes(&lab.path("disk"), 160 << 10) else {
         return skip("a tmpfs cannot be mounted here");
@@ -212,7 +212,7 @@ fn carved_files_on_a_disk_that_fills_are_whole_or_not_there() {
 }
 
 #[test]
-fn carved_files_longer_than_files_may_be_are_whole_or_not_there() {
+fn carved_files_over_the_size_limit_are_complete_or_absent() {
     let lab = Lab::with(pictures());
     let whole = answer(&lab, &["carve", "f", "-o", "out/carved"], None);
     let short = Some(Surroundings::ShortFiles(30_000));

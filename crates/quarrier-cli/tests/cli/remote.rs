@@ -143,7 +143,7 @@ fn stats(lab: &Lab, args: &[&str], expected: &[u64]) -> serde_json::Value {
 }
 
 #[test]
-fn a_url_gives_the_findings_of_the_file_and_says_what_it_took() {
+fn a_url_gives_the_findings_of_the_file_and_reports_its_cost() {
     let object = object(40 << 20);
     let expected = places(&object, b"needle");
     let length = object.len();
@@ -174,7 +174,7 @@ fn a_range_of_a_url_fetches_little_more() {
 }
 
 #[test]
-fn a_second_run_with_a_cache_asks_for_next_to_nothing() {
+fn a_second_run_with_a_cache_makes_hardly_any_requests() {
     let object = object(4 << 20);
     let expected = places(&object, b"needle");
     let server = Server::new(object, well);
@@ -188,7 +188,7 @@ fn a_second_run_with_a_cache_asks_for_next_to_nothing() {
 }
 
 #[test]
-fn a_cache_that_cannot_be_written_is_said_and_does_not_stop_the_search() {
+fn an_unwritable_cache_is_reported_and_does_not_stop_the_search() {
     let server = Server::new(object(100_000), well);
     let lab = Lab::with("a file in the way");
     let ran = lab.search(["needle", "--cache", "f/cache", &server.url, "-c"]);
@@ -196,7 +196,7 @@ fn a_cache_that_cannot_be_written_is_said_and_does_not_stop_the_search() {
 }
 
 #[test]
-fn what_cannot_be_opened_is_refused_in_one_line_without_secrets() {
+fn unopenable_urls_are_refused_in_one_line_without_secrets() {
     let missing = Server::new(object(1000), |_, _, _| Act::Status(404));
     let denied = Server::new(object(1000), |_, _, _| Act::Status(403));
     let lab = Lab::new();

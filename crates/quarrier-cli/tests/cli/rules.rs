@@ -107,7 +107,7 @@ fn rules_that_are_wrong_are_named_with_their_place() {
 }
 
 #[test]
-fn what_rules_cannot_mean_is_refused() {
+fn options_that_rules_cannot_support_are_refused() {
     let lab = lab(RULES, "x");
     for (option, words) in [
         (&["-e", "x"][..], "search for patterns in a separate run"),
@@ -243,7 +243,7 @@ fn ctrl_c_ends_a_rule_without_an_end() {
 }
 
 #[test]
-fn it_says_which_rules_are_judged_everywhere() {
+fn explain_lists_the_rules_evaluated_in_every_scope() {
     let lab = lab(RULES, "x".repeat(200));
     let ran = lab.search(["--rules", "r.yar", "f", "--explain"]);
     let said = &ran.stderr;

@@ -52,13 +52,13 @@ fn check(access: &str, to: u64, pattern: &[&str]) -> Option<i32> {
 }
 
 #[test]
-fn a_file_cut_while_windows_are_on_it_is_told_and_no_signal() {
+fn a_file_truncated_under_a_window_is_reported_without_a_signal() {
     let codes = [0, 0, 4097, LENGTH as u64 / 2].map(|to| check("window", to, &["a"]));
     assert!(codes.contains(&Some(2)), "{codes:?}");
 }
 
 #[test]
-fn a_file_cut_while_it_is_read_is_told() {
+fn a_file_truncated_while_it_is_read_is_reported() {
     for access in ["read", "queue", "uring"] {
         let codes = [0, 1_000_001].map(|to| check(access, to, &["a"]));
         assert!(codes.contains(&Some(2)), "{access} {codes:?}");

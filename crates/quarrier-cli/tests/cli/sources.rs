@@ -152,7 +152,7 @@ fn an_empty_part_is_passed_over() {
 }
 
 #[test]
-fn a_file_that_tells_no_length_is_not_taken_for_an_empty_one() {
+fn a_file_without_a_length_does_not_count_as_empty() {
     let ran = Lab::new().search(["Name", "/proc/self/status"]);
     assert_ne!(ran.code, Some(1), "it says that nothing is there");
 }

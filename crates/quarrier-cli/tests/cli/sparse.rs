@@ -47,7 +47,7 @@ fn zeros_in_holes_are_found_where_a_pattern_asks_for_them() {
 }
 
 #[test]
-fn what_reaches_into_a_hole_is_found_on_both_sides() {
+fn matches_that_reach_into_a_hole_are_found_on_both_sides() {
     let lab = Lab::new();
     let islands: [(u64, &[u8]); 3] = [(0, b"\x01"), (150_000, b"\x02\x03"), (299_999, b"\x04")];
     lab.put_sparse("sparse", 300_000, &islands);

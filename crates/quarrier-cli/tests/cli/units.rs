@@ -142,7 +142,7 @@ fn options_that_contradict_each_other_are_refused() {
 }
 
 #[test]
-fn nothing_found_and_nothing_to_search_are_said_by_the_exit_code() {
+fn exit_codes_distinguish_nothing_found_from_nothing_to_search() {
     let lab = lab();
     lab.put("empty", "");
     assert_eq!(
@@ -205,7 +205,7 @@ fn killed_processes_lose_no_row_and_double_none() {
 }
 
 #[test]
-fn ctrl_c_ends_after_whole_units_and_the_same_command_goes_on() {
+fn ctrl_c_ends_after_whole_units_and_the_same_command_continues() {
     let lab = Lab::new();
     lab.put_sparse("f", 1 << 40, &[(10, b"needle"), (1 << 39, b"needle")]);
     let args = ["-x", "00 00 6E", "f", "--to", "found", "--unit-size", "1M", "--shard", "0/1"];
@@ -222,7 +222,7 @@ fn ctrl_c_ends_after_whole_units_and_the_same_command_goes_on() {
 }
 
 #[test]
-fn unreadable_ranges_are_listed_whoever_met_them() {
+fn unreadable_ranges_are_listed_for_any_process() {
     if !works("strace", &["-qq", "-o", "/dev/null", "true"].map(AsRef::as_ref)) {
         return skip("there is no strace, or it may not trace");
     }

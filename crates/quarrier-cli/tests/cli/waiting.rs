@@ -69,7 +69,7 @@ fn a_signal_ends_every_wait_for_a_pipe_that_nobody_opens() {
 }
 
 #[test]
-fn a_signal_ends_every_wait_for_a_pipe_that_says_nothing() {
+fn a_signal_ends_every_wait_for_a_silent_pipe() {
     let lab = lab();
     let silent: File = OpenOptions::new().read(true).write(true).open(lab.path("pipe")).unwrap();
     for arguments in WAITING {

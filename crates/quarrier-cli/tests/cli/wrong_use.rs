@@ -22,7 +22,7 @@ fn check<A: AsRef<OsStr>>(args: impl IntoIterator<Item = A>, words: &[&str]) {
 }
 
 #[test]
-fn a_source_that_is_not_there_or_holds_no_bytes_is_refused() {
+fn a_missing_or_unusable_source_is_refused() {
     check(["a", "missing"], &["missing", "No such file"]);
     check(["a", "/dev/null/x"], &["/dev/null/x", "Not a directory"]);
     check(["a", "/dev/zero"], &["/dev/zero", "character device", "standard input"]);
@@ -164,7 +164,7 @@ fn a_regex_that_repeats_any_byte_finds_what_is_short_and_ends_where_a_match_is_l
 }
 
 #[test]
-fn a_regex_match_that_ends_far_behind_the_bound_is_an_error_with_its_offset() {
+fn a_regex_match_far_over_the_length_limit_is_an_error_with_its_offset() {
     let lab = Lab::with([b"ab-a", &vec![b'x'; 70_000][..], b"b"].concat());
     let ran = lab.search(["-E", "ax*b", "f"]);
     let words = ["f: ", "'ax*b'", "65536 bytes", "offset 3;"];
@@ -270,7 +270,7 @@ fn a_source_whose_name_is_not_utf8_is_searched() {
 }
 
 #[test]
-fn what_a_hostile_name_carries_does_not_reach_the_terminal_with_an_error() {
+fn a_hostile_name_in_an_error_does_not_reach_the_terminal() {
     check(["a", "no\x1b[31msuch\nfile"], &["no", "such file"]);
     check(["-x", "\x1b[31m", "f"], &["is not a hexadecimal digit"]);
     check(["-E", "\x1b(", "f"], &["unclosed group"]);

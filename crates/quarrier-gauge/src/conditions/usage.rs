@@ -124,7 +124,7 @@ mod tests {
     use super::{Counters, counters};
 
     #[test]
-    fn stolen_time_is_told_from_busy_time_on_the_cpus_that_may_be_used() {
+    fn stolen_time_is_distinguished_from_busy_time_on_the_allowed_cpus() {
         let stat = "cpu  10 20 30 4000 500 6 7 80 9 0\n\
                     cpu0 1 2 3 4 5 6 7 8 9 0\n\
                     cpu1 10 20 30 40 50 60 70 80 90 0\n\

@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn a_walk_goes_on_where_the_last_one_ended() {
+    fn a_walk_continues_where_the_last_one_ended() {
         let mut ring = Ring::new(1 << 16, PageKind::Small).unwrap();
         for steps in [16, 160, 4_096, 1_600] {
             assert_eq!(ring.walk(steps).unwrap().units, steps as f64);

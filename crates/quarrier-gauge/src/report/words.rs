@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parameters_are_told_in_words() {
+    fn parameters_are_formatted_in_words() {
         for (name, value, words) in [
             ("threads", Value::from(1), "1 thread"),
             ("threads", Value::from(4), "4 threads"),

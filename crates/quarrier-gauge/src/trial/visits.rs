@@ -413,7 +413,7 @@ mod tests {
     }
 
     #[test]
-    fn what_visits_counted_and_timed_is_added_up() {
+    fn counts_and_times_of_visits_are_added_up() {
         let mut all = series(&[1.0], Duration::from_micros(1));
         let mut later = series(&[1.0], Duration::from_micros(100));
         later.datagrams = Some(Datagrams { sent: 30, came: 30, lost: 0, late: 2 });
@@ -430,7 +430,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_noted_beside_runs_is_found_again() {
+    fn values_noted_beside_runs_are_found_again() {
         let runs = series(&[1.0, -1.0, 1.0], Duration::ZERO);
         let noted = ["warm-up", "first", "dropped", "third"];
         assert_eq!(runs.missing(), 1);
@@ -440,7 +440,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_quota_held_back_is_disturbed_where_runs_do_not_show_it() {
+    fn throttling_by_a_quota_disturbs_runs_that_do_not_reveal_it() {
         let mut all = series(&[1.0, 1.0], Duration::ZERO);
         all.visits[0].during = During {
             throttled_periods: 3,

@@ -57,7 +57,7 @@ fn a_change_too_small_to_matter_is_equal() {
 }
 
 #[test]
-fn what_was_disturbed_is_too_noisy_to_tell() {
+fn disturbed_readings_are_too_noisy_to_compare() {
     let mut noise = Noise(1);
     let old = reading(40e9, Unit::BytesPerSecond, 0.01, 5, &mut noise);
     let mut new = reading(20e9, Unit::BytesPerSecond, 0.01, 5, &mut noise);

@@ -57,7 +57,7 @@ fn the_clock_is_one_that_a_processor_can_have() {
 }
 
 #[test]
-fn what_is_not_known_is_refused_by_its_name() {
+fn unknown_names_are_refused_by_name() {
     let unknown = |name: &str, value: &str| {
         let parameters = Parameters::new().with(name.to_owned(), value);
         let error = measured(Area::Cpu, "multiply-add", parameters).unwrap_err();

@@ -153,7 +153,7 @@ fn names(folder: &Path) -> usize {
 }
 
 #[test]
-fn a_file_is_never_seen_and_its_room_is_given_back() {
+fn a_trial_file_is_never_visible_and_its_space_is_freed() {
     let folder = tempfile::tempdir().unwrap();
     {
         let mut file = file(folder.path(), 4 * MIB);
@@ -244,7 +244,7 @@ fn a_stop_ends_a_long_run_at_once() {
 }
 
 #[test]
-fn a_disk_without_room_is_said_with_how_much_there_is() {
+fn a_full_disk_is_reported_with_its_free_space() {
     let folder = tempfile::tempdir().unwrap();
     let made = TrialFile::make(folder.path(), 1 << 62, &AtomicBool::new(false));
     let Err(Error::NoRoom { asked_bytes, left_bytes, .. }) = made else { panic!("made") };
@@ -264,7 +264,7 @@ fn nothing_but_a_folder_is_taken() {
 }
 
 #[test]
-fn what_does_not_fit_the_file_is_refused() {
+fn jobs_that_do_not_fit_the_file_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     let mut file = file(folder.path(), MIB);
     let direct = Job::read(Order::Sequential, 4096);
@@ -316,7 +316,7 @@ fn without_direct_reads_it_goes_through_the_page_cache_and_says_so() {
 }
 
 #[test]
-fn where_io_uring_is_refused_threads_stand_in_and_it_is_said() {
+fn without_io_uring_threads_replace_it_and_a_note_says_so() {
     let folder = tempfile::tempdir().unwrap();
     with_refused(Refused::IoUring, || {
         let mut file = file(folder.path(), 4 * MIB);
@@ -334,7 +334,7 @@ fn where_io_uring_is_refused_threads_stand_in_and_it_is_said() {
 }
 
 #[test]
-fn where_files_cannot_be_nameless_the_name_is_taken_away_at_once() {
+fn without_nameless_files_the_name_is_removed_at_once() {
     for refused in [Refused::NamelessFiles, Refused::Reserving] {
         let folder = tempfile::tempdir().unwrap();
         with_refused(refused, || {

@@ -91,7 +91,7 @@ fn a_trial_without_its_cpu_is_dropped_and_counted() {
 }
 
 #[test]
-fn who_waits_for_answers_need_not_have_a_cpu() {
+fn threads_that_wait_for_answers_need_no_cpu() {
     let reading = repeat(Needs::Answers, || Ok(run(0.1, 1.0))).reading();
     assert_eq!((reading.runs, reading.dropped), (3, 0));
     assert_eq!(reading.conditions.cpu_share, 1.0);
@@ -113,7 +113,7 @@ fn threads_that_did_not_run_together_are_dropped() {
 }
 
 #[test]
-fn runs_go_on_until_the_median_is_known_or_the_most_is_reached() {
+fn runs_continue_until_the_median_is_known_or_the_maximum_is_reached() {
     let steady = repeat(Needs::Cpu, || Ok(run(1.0, 1.0)));
     assert_eq!(steady.reading().runs, 3);
     let runs = AtomicU32::new(0);
@@ -136,7 +136,7 @@ fn two_modes_disturb_a_reading() {
 }
 
 #[test]
-fn seconds_are_told_for_one_and_the_least_is_the_best() {
+fn seconds_are_per_unit_and_the_smallest_is_best() {
     let runs = AtomicU32::new(0);
     let mut series = repeat(Needs::Answers, || {
         let seconds = 4.0 + f64::from(runs.fetch_add(1, Ordering::Relaxed));
@@ -183,7 +183,7 @@ fn two_visits_to_a_subject_are_one_reading() {
 }
 
 #[test]
-fn visits_that_differ_disturb_a_reading_and_both_are_told() {
+fn visits_that_differ_disturb_a_reading_and_both_are_reported() {
     for rates in [[1.0, 1.06], [1.06, 1.0]] {
         let reading = visited(&rates, |_| subject()).remove(0);
         let listed = rates.map(|rate| format!("{rate:.3e}")).join(", ");

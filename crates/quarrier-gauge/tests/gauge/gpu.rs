@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicBool;
 use quarrier_gauge::{Area, Unit, Wanted, measure};
 
 #[test]
-fn every_device_is_measured_and_none_is_said_to_be_none() {
+fn every_device_is_measured_and_a_missing_device_is_reported() {
     let effort = super::least_effort();
     let wanted = Wanted { areas: vec![Area::Gpu], effort, ..Wanted::quick(".") };
     let measured = measure(&wanted, &mut (), &AtomicBool::new(false));

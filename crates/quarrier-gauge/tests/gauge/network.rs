@@ -115,7 +115,7 @@ fn more_streams_than_cores_work() {
 }
 
 #[test]
-fn congestion_control_is_set_or_the_refusal_told() {
+fn congestion_control_is_set_or_the_refusal_reported() {
     let set = |name: &str| {
         let network = Network { peer: None, congestion: Some(name.to_owned()) };
         run_over(&network, job(Protocol::Tcp, Course::Throughput, 4096, 1))
@@ -193,7 +193,7 @@ fn with_listener<T>(work: impl FnOnce(SocketAddr) -> T) -> (T, Vec<Heard>) {
 }
 
 #[test]
-fn a_listener_serves_several_gauges_and_tells_how_it_went() {
+fn a_listener_serves_several_gauges_and_reports_each_session() {
     let (readings, heard) = with_listener(|address| {
         let network = to(address);
         let tcp = run_over(&network, job(Protocol::Tcp, Course::Throughput, 4096, 2)).unwrap();
@@ -276,7 +276,7 @@ fn a_strangers_bytes_end_their_session_with_a_reason() {
 }
 
 #[test]
-fn payload_that_is_not_what_was_announced_is_counted_as_wrong() {
+fn payload_that_differs_from_the_announced_one_is_counted_as_wrong() {
     let ((), heard) = with_listener(|address| {
         let mut stream = TcpStream::connect(address).unwrap();
         stream.write_all(&hello(1, 64, 0)).unwrap();
@@ -349,7 +349,7 @@ fn a_server_that_is_no_gauge_is_an_error_and_not_a_reading() {
 }
 
 #[test]
-fn where_nobody_listens_the_error_names_the_address() {
+fn without_a_listener_the_error_names_the_address() {
     let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let result = run_over(&to(free), job(Protocol::Tcp, Course::Throughput, 64, 1));
     let Err(Error::Io { subject, .. }) = result else { panic!("{result:?}") };
@@ -359,7 +359,7 @@ fn where_nobody_listens_the_error_names_the_address() {
 }
 
 #[test]
-fn whatever_is_sent_the_listener_lives_and_answers_little() {
+fn the_listener_survives_any_bytes_and_answers_little() {
     let (_, heard) = with_listener(|address| {
         let mut runner = proptest::test_runner::TestRunner::new(ProptestConfig {
             cases: 200,

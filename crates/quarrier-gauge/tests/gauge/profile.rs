@@ -47,7 +47,7 @@ fn a_profile_has_the_ceilings_of_its_report() {
 }
 
 #[test]
-fn what_a_report_did_not_measure_stays_as_it_was() {
+fn a_report_leaves_other_parts_of_the_profile_unchanged() {
     let mut profile = profile();
     let before = profile.clone();
     let mut report = made_up::report(2);
@@ -62,7 +62,7 @@ fn what_a_report_did_not_measure_stays_as_it_was() {
 }
 
 #[test]
-fn what_was_measured_among_others_does_not_replace_what_was_measured_in_quiet() {
+fn a_disturbed_reading_does_not_replace_an_undisturbed_one() {
     let mut profile = profile();
     let quiet = profile.clone();
     assert!(!quiet.memory.as_ref().unwrap().disturbed);
@@ -110,7 +110,7 @@ fn a_profile_is_stale_when_old_of_another_machine_or_without_memory() {
 }
 
 #[test]
-fn a_profile_is_the_same_after_it_was_kept() {
+fn a_profile_round_trips_through_its_file() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("new/folder/machine.json");
     assert_eq!(MachineProfile::load(&path).unwrap(), None);
@@ -123,7 +123,7 @@ fn a_profile_is_the_same_after_it_was_kept() {
 }
 
 #[test]
-fn a_profile_that_cannot_be_kept_is_an_error_and_leaves_nothing() {
+fn an_unwritable_profile_is_an_error_without_leftovers() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("taken");
     fs::create_dir(&path).unwrap();

@@ -45,7 +45,7 @@ fn marked(first: &Report, mut second: Report) -> Vec<bool> {
 }
 
 #[test]
-fn what_does_not_repeat_is_marked() {
+fn readings_that_do_not_repeat_are_marked() {
     use Area::{Cpu, Memory, Network};
     let first = report(1000, &[(Cpu, 100.0, false), (Memory, 100.0, false)]);
     let second =
@@ -56,7 +56,7 @@ fn what_does_not_repeat_is_marked() {
 }
 
 #[test]
-fn neither_an_old_nor_a_disturbed_run_tells_anything() {
+fn old_and_disturbed_runs_are_not_compared() {
     let first = report(1000, &[(Area::Cpu, 100.0, false)]);
     let second = |when| report(when, &[(Area::Cpu, 50.0, false)]);
     assert_eq!(marked(&first, second(4600)), [true]);

@@ -7,14 +7,14 @@ use crate::made_up;
 use crate::well_formed::check_page;
 
 #[test]
-fn a_report_is_the_same_after_it_was_kept_as_json() {
+fn a_report_round_trips_through_json() {
     let report = made_up::report(1);
     let text = report.to_json().unwrap();
     assert!(Report::from_json("f", text.as_bytes()).unwrap() == report);
 }
 
 #[test]
-fn a_report_is_what_its_schema_says() {
+fn a_report_conforms_to_its_schema() {
     let published = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/gauge.schema.json");
     let published = std::fs::read(published).unwrap();
     let schema: serde_json::Value = serde_json::from_slice(&published).unwrap();
@@ -96,7 +96,7 @@ fn a_reading_has_the_fields_that_people_script_against() {
 }
 
 #[test]
-fn what_is_no_report_is_refused_with_its_name() {
+fn a_file_that_is_not_a_report_is_refused_by_name() {
     let report = made_up::report(1).to_json().unwrap();
     let other = report.replacen("\"format\": 1", "\"format\": 2", 1);
     for text in ["", "{}", "[]", "{\"format\":1}", &report[..report.len() / 2], &other] {
@@ -141,7 +141,7 @@ fn hostile() -> Report {
 }
 
 #[test]
-fn what_a_report_carries_is_harmless_in_the_page() {
+fn hostile_text_of_a_report_is_escaped_in_the_page() {
     let (before, after) = (hostile(), hostile());
     let comparison = compare(&before, &after);
     let name = "<script src=//evil.example>";
@@ -272,7 +272,7 @@ fn the_roofline_is_of_one_number_of_threads_and_shows_the_theoretical_peak() {
 }
 
 #[test]
-fn titles_of_drawings_say_what_was_measured() {
+fn titles_of_drawings_name_the_measurement() {
     let page = html(&made_up::report(1), &[]);
     let measurements = ["Multiply-add", "Read", "Write", "Copy", "Triad", "Block read", "Latency"];
     let others = ["Matrix product", "Sequential read", "Sequential write", "Random read", "Sync"];
@@ -307,7 +307,7 @@ fn error_bars_end_within_their_drawing() {
 }
 
 #[test]
-fn what_held_the_gauge_back_is_said() {
+fn throttling_of_the_gauge_is_reported() {
     let mut report = made_up::report(1);
     let text = |report: &Report| -> String {
         let lines = table(report, 140);

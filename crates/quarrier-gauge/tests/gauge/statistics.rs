@@ -76,7 +76,7 @@ fn few_runs_far_apart_differ_as_far_as_few_runs_can() {
 }
 
 #[test]
-fn two_modes_are_told_from_one_with_a_straggler() {
+fn two_modes_are_distinguished_from_one_with_a_straggler() {
     assert_eq!(two_modes(&[46.8, 79.0, 46.9, 79.1, 47.0]), Some((46.9, 79.05)));
     assert_eq!(two_modes(&[46.8, 46.9, 47.0, 46.7, 79.0]), None);
     assert_eq!(two_modes(&[1.0, 1.1, 1.2, 1.3, 1.4]), None);

@@ -19,7 +19,7 @@ fn files(folder: &PathBuf) -> Vec<PathBuf> {
 }
 
 #[test]
-fn what_was_kept_is_not_made_again() {
+fn cached_kernels_are_not_compiled_again() {
     let folder = folder("kept");
     let cache = Cache::at(folder.join("kernels"));
     let made = Cell::new(0);
@@ -68,7 +68,7 @@ fn a_file_that_is_torn_or_changed_is_made_again() {
 }
 
 #[test]
-fn a_file_of_another_key_is_not_believed() {
+fn a_file_of_another_key_is_ignored() {
     let folder = folder("other");
     let cache = Cache::at(&folder);
     let get = |key: &str, text: &str| cache.get_or(key, || Ok(text.to_string())).unwrap();
@@ -82,7 +82,7 @@ fn a_file_of_another_key_is_not_believed() {
 }
 
 #[test]
-fn where_nothing_can_be_kept_it_is_made_each_time() {
+fn without_a_writable_cache_kernels_are_compiled_each_time() {
     let folder = folder("file");
     fs::write(&folder, "no folder").unwrap();
     let cache = Cache::at(folder.join("kernels"));

@@ -5,7 +5,7 @@ use quarrier_gpu::{DeviceChoice, Error};
 use super::device;
 
 #[test]
-fn wishes_are_read_as_they_are_written() {
+fn device_choices_parse() {
     let read = |text: &str| text.parse::<DeviceChoice>();
     assert_eq!(read("auto"), Ok(DeviceChoice::Auto));
     assert_eq!(read("cpu"), Ok(DeviceChoice::Cpu));
@@ -18,7 +18,7 @@ fn wishes_are_read_as_they_are_written() {
 }
 
 #[test]
-fn without_a_device_a_wish_for_one_is_refused_in_one_line() {
+fn without_a_device_a_request_for_one_is_refused_in_one_line() {
     for wish in [DeviceChoice::Gpu(0), DeviceChoice::Gpu(7), DeviceChoice::All] {
         let Err(Error::NoDevice(text)) = wish.choose(Vec::new()) else {
             panic!("{wish:?} was granted")
@@ -31,7 +31,7 @@ fn without_a_device_a_wish_for_one_is_refused_in_one_line() {
 }
 
 #[test]
-fn a_device_that_is_not_there_is_refused_with_those_that_are() {
+fn a_missing_device_is_refused_with_the_list_of_devices() {
     let Some(device) = device() else { return };
     let all = vec![device.clone()];
     let Err(error) = DeviceChoice::Gpu(1).choose(all.clone()) else { panic!("there is no gpu:1") };

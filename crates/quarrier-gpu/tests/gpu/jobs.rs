@@ -5,7 +5,7 @@ use quarrier_gpu::{Error, Job};
 use super::device;
 
 #[test]
-fn what_was_written_is_read_back() {
+fn written_bytes_are_read_back() {
     let Some(device) = device() else { return };
     let mut queue = device.queue().unwrap();
     for bytes in [1usize, 4, 63, 4096, 100_001] {
@@ -37,7 +37,7 @@ fn zeros_are_written_from_the_start() {
 }
 
 #[test]
-fn what_does_not_fit_is_refused_before_anything_runs() {
+fn arguments_that_do_not_fit_are_refused_before_anything_runs() {
     let Some(device) = device() else { return };
     let mut queue = device.queue().unwrap();
     let buffer = device.buffer(8).unwrap();

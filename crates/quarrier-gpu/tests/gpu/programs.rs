@@ -37,7 +37,7 @@ fn the_shipped_programs_compile() {
 }
 
 #[test]
-fn what_does_not_compile_says_what_the_compiler_said() {
+fn compile_errors_include_the_compilers_log() {
     let Some(device) = device() else { return };
     let error = device.compile(&DOUBLE, &[]).unwrap_err().to_string();
     assert!(error.contains("FACTOR"), "{error}");

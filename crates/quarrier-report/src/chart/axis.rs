@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn an_axis_can_be_drawn_whatever_was_measured() {
+    fn an_axis_can_be_drawn_for_any_values() {
         let odd = [0.0, 1.0, -1.0, 1e-300, 1e300, f64::MAX, f64::INFINITY, f64::NAN, f64::MIN];
         for least in odd {
             for most in odd {

@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stands_in_a_part_is_harmless_without_further_ado() {
+    fn parts_of_a_page_are_always_escaped() {
         let evil = "</p><a href='\"'>&\n\x1b\u{202e}日";
         let page = page("t", &[], &[html! { p title=(evil) { (evil) } }]);
         let harmless = "&lt;/p&gt;&lt;a href='&quot;'&gt;&amp;\\n\\x1b\\u{202e}日";

@@ -74,7 +74,7 @@ proptest! {
 }
 
 #[test]
-fn what_is_known_to_be_evil_is_text() {
+fn known_attacks_are_rendered_as_text() {
     let evil = "</title><script>alert(1)</script>\" onload='x' &amp;\0\n\x1b[31m\u{202e}gpj.exe";
     let page = everywhere(evil);
     check_page(&page);

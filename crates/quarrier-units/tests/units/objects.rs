@@ -34,7 +34,7 @@ fn files(folder: &Path) -> Vec<PathBuf> {
 }
 
 #[test]
-fn a_damaged_object_is_run_again_and_nothing_of_it_is_shown() {
+fn a_damaged_object_is_run_again_and_none_of_its_rows_are_passed_on() {
     let (lab, search) = (Lab::with(TEXT), search());
     let expected = lab.plain(&search);
     assert_eq!(lab.joined(&search, 10).0, expected);

@@ -30,7 +30,7 @@ fn noise(length: usize) -> Vec<u8> {
 }
 
 #[test]
-fn a_match_over_a_border_is_met_again_soon_later_or_never() {
+fn a_match_over_a_border_resynchronises_soon_later_or_never() {
     let regexes = ["aa", "[a-c]+", "a{1,4}b?", "(?s:.){3}", "(?s:.){7}"];
     check(&noise(300_000), &regexes, 40_000, 1 << 16);
     // An odd number of bytes before the border: no match of the unit alone is right.

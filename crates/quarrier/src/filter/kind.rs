@@ -28,7 +28,7 @@ mod tests {
     use super::format_of;
 
     #[test]
-    fn what_neither_content_nor_ending_tell_is_json_or_has_a_header() {
+    fn undetected_formats_are_json_or_csv_with_a_header() {
         for (head, expected) in
             [("a,b\n1,2\n", "Csv"), ("[1,2]\n", "Json"), ("no message\n", "Json"), ("", "Json")]
         {

@@ -233,7 +233,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn what_is_found_belongs_to_the_one_file_that_has_all_of_it() {
+    fn a_finding_belongs_to_the_file_that_contains_all_of_it() {
         let whole = Whole::of(&[
             file(1000, &[(Some(4096), 1024)]),
             file(2000, &[(Some(8192), 1024), (Some(0), 1024)]),

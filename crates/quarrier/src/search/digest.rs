@@ -46,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_changes_the_findings_changes_the_digest_and_nothing_else_does() {
+    fn the_digest_changes_exactly_when_findings_may_change() {
         let of = |text: &str| Search::new(vec![Pattern::literal(text).unwrap()]);
         let plain = of("a").digest();
         assert_eq!(plain, of("a").engine(EngineName::Naive).context(7).digest());

@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_is_bounded_and_what_is_left_out_is_counted() {
+    fn memory_is_bounded_and_omitted_findings_are_counted() {
         let patterns = [Pattern::regex("..").unwrap()];
         let text: Vec<u8> = (0..=255).collect();
         let findings: Vec<Finding> =

@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn of_an_alert_list_nothing_else_counts_and_the_stop_list_counts_before() {
+    fn an_alert_list_excludes_the_rest_and_a_stop_list_takes_precedence() {
         let list = |text: &str| Some(MatchList::parse(text.as_bytes()));
         let both = |stop, alert| kept(&MatchLists { stop, alert }, TEXT, ".@[a-z]");
         assert_eq!(both(None, list("b@y\nq")), [7]);

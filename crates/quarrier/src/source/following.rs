@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_appended_comes_and_a_file_in_its_place_from_its_start() {
+    fn appended_messages_are_printed_and_a_replaced_file_from_its_start() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("log");
         std::fs::write(&path, "one\n").unwrap();

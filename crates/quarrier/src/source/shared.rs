@@ -51,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sources_opened_alike_share_an_opener() {
+    fn sources_with_equal_options_share_an_opener() {
         let environment = Environment::default();
         let one = Opener::shared(OpenOptions::default(), &environment);
         let same = Opener::shared(OpenOptions::default(), &environment);

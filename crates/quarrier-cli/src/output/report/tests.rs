@@ -78,7 +78,7 @@ const EVIL: &str =
     "</title><script>alert(1)</script>\" onload='x' &amp;\0\n\x1b[31m\u{202e}gpj.exe";
 
 #[test]
-fn what_comes_from_input_is_escaped_everywhere() {
+fn input_is_escaped_everywhere() {
     let run = run(1 << 20, 2, Access::Queue);
     let facts = [(EVIL.to_string(), EVIL.to_string())];
     let patterns = [(EVIL.to_string(), 3)];
@@ -111,7 +111,7 @@ fn only_the_page_of_carved_files_has_a_script() {
 }
 
 #[test]
-fn what_was_carved_is_mapped_counted_and_listed() {
+fn carved_files_are_mapped_counted_and_listed() {
     let row = |kind: &str, offset: u64, status: Status| Row {
         source: EVIL.to_string(),
         kind: kind.to_string(),
