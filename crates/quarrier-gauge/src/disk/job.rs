@@ -33,7 +33,7 @@ impl Order {
 /// The operation on a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Action {
-    /// Reads it and compares it with what was written.
+    /// Reads it and compares it with the written bytes.
     Read,
     /// Writes it. Through the page cache, each block is written at most once, and is on disk
     /// (`fdatasync`) before the time ends. Some of the last blocks are read back and compared,

@@ -121,7 +121,7 @@ impl Field {
             let start = self.start(index);
             for place in start..start + self.block_bytes {
                 // SAFETY: `place` lies in a block, and thus in the array of `pages`. A volatile
-                // read makes each byte a load of its own.
+                // read makes each byte a separate load.
                 sum = sum.wrapping_add(u64::from(unsafe { base.add(place).read_volatile() }));
             }
         }

@@ -1,7 +1,7 @@
 //! Gauge: measures the machine's ceilings, and stores them in its profile for planning.
 //!
 //! ```text
-//!  Gauge ──→ areas, one after another ──→ Report ──→ held against the last runs ──→ Gauged
+//!  Gauge ──→ areas, one after another ──→ Report ──→ compared with recent runs ──→ Gauged
 //!                                            └─────→ the machine's profile, in the cache folder
 //! ```
 

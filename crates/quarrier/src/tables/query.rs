@@ -14,9 +14,9 @@ use quarrier_messages::Table;
 ///
 /// let orders = Memory::new("orders.csv", b"side,qty\nB,7\nS,8\n".to_vec());
 /// let request = Tables::new();
-/// let told = request.detect_source(Box::new(orders))?;
+/// let detected = request.detect_source(Box::new(orders))?;
 /// let stop = false.into();
-/// let table = request.load(vec![told], &stop)?.table;
+/// let table = request.load(vec![detected], &stop)?.table;
 /// let answers = tables::answer(&table, "orders", &["SELECT qty FROM orders WHERE side = 'S'"], 0, &stop);
 /// assert_eq!(answers.unwrap()[0].rows(), 1);
 /// # Ok::<(), quarrier::Error>(())

@@ -7,7 +7,7 @@
 //!                ── hits   findings over the source's length
 //!                ── tables busy and waiting times
 //!    └ patterns ── tables
-//! CarvedReport ── carved  what was carved: map, types, pictures, files
+//! CarvedReport ── carved  the carved files: map, types, pictures, list
 //! ```
 //!
 //! All elements, including charts, come from [`quarrier_report`], which escapes all text.
