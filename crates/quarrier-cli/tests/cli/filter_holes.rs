@@ -51,20 +51,20 @@ fn holes_are_passed_over_and_the_answer_is_that_of_zeros() {
         lab.put("dense/m", bytes);
         let column = if format == "fix" { "OrderQty" } else { "a" };
         let condition = format!("{column} > 1000");
-        for wish in [&["-c"][..], &["--format", "json"], &["--columns", column]] {
+        for options in [&["-c"][..], &["--format", "json"], &["--columns", column]] {
             let answers = ["sparse", "dense"].map(|folder| {
                 let mut command =
                     lab.command(["filter", &condition, "m", "--input-format", format]);
-                command.args(wish).args(["--workers", "3", "--rejects", "rejects"]);
+                command.args(options).args(["--workers", "3", "--rejects", "rejects"]);
                 command.current_dir(lab.path(folder));
                 let ran = run(command, b"");
                 let rejects = fs::read(lab.path(folder).join("rejects")).unwrap();
                 (ran.code, ran.stdout, ran.stderr, rejects)
             });
-            assert_eq!(answers[0].0, Some(0), "{format} {wish:?}: {}", answers[0].2);
+            assert_eq!(answers[0].0, Some(0), "{format} {options:?}: {}", answers[0].2);
             assert!(
                 answers[0] == answers[1],
-                "{format} {wish:?}: {:?}",
+                "{format} {options:?}: {:?}",
                 answers.map(|answer| answer.2)
             );
         }

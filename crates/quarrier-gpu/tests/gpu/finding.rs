@@ -19,14 +19,14 @@ fn device_choices_parse() {
 
 #[test]
 fn without_a_device_a_request_for_one_is_refused_in_one_line() {
-    for wish in [DeviceChoice::Gpu(0), DeviceChoice::Gpu(7), DeviceChoice::All] {
-        let Err(Error::NoDevice(text)) = wish.choose(Vec::new()) else {
-            panic!("{wish:?} was granted")
+    for choice in [DeviceChoice::Gpu(0), DeviceChoice::Gpu(7), DeviceChoice::All] {
+        let Err(Error::NoDevice(text)) = choice.choose(Vec::new()) else {
+            panic!("{choice:?} was granted")
         };
         assert!(!text.contains('\n') && text.contains("--device cpu"), "{text}");
     }
-    for wish in [DeviceChoice::Auto, DeviceChoice::Cpu] {
-        assert!(wish.choose(Vec::new()).unwrap().is_empty());
+    for choice in [DeviceChoice::Auto, DeviceChoice::Cpu] {
+        assert!(choice.choose(Vec::new()).unwrap().is_empty());
     }
 }
 
