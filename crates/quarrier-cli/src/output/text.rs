@@ -235,7 +235,7 @@ impl TextRows {
             self.line.push_str(&format!("; {} left out", number::count(number_of(rejected))));
         }
         if start > 0 {
-            self.line.push_str(&format!("; went on at byte {start}"));
+            self.line.push_str(&format!("; continued at byte {start}"));
         }
     }
 
