@@ -31,7 +31,7 @@ impl Reason {
             "error mismatch",
         ]) {
             Reason::OtherWords
-        } else if has(&["do not compare", "calculates nothing"]) {
+        } else if has(&["cannot be compared", "is not defined"]) {
             Reason::Kinds
         } else if has(&["not found", "No such file", "no such file"]) {
             Reason::NoFile

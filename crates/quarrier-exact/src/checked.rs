@@ -219,7 +219,7 @@ fn each(a: &Side<'_>, b: &Side<'_>, step: impl Fn(i64, i64) -> (i64, i64)) -> (V
 }
 
 fn overflow(what: Checked, left: i64, right: i64) -> datafusion::error::DataFusionError {
-    let fault = Fault::Overflow { what: "a whole number of 64 bits" };
+    let fault = Fault::Overflow { what: "a 64-bit integer" };
     let shown = match what {
         Negate => format!("-({right})"),
         _ => what.shown(&[left.to_string(), right.to_string()]),

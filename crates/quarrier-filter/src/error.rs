@@ -60,7 +60,7 @@ pub enum Fault {
     Cast {
         /// The value, shortened.
         value: String,
-        /// The target type.
+        /// The target type, with its article, and how to write a value of it.
         to: &'static str,
     },
     /// A pattern is invalid.
@@ -137,7 +137,7 @@ impl fmt::Display for Fault {
                 "division by zero; try NULLIF(divisor, 0), which makes the quotient NULL",
             ),
             Fault::Overflow { what } => write!(f, "{what} out of range"),
-            Fault::Cast { value, to } => write!(f, "'{value}' is not a {to}"),
+            Fault::Cast { value, to } => write!(f, "'{value}' is not {to}"),
             Fault::Pattern { reason } | Fault::Argument { reason } => f.write_str(reason),
             Fault::Kinds { what } => write!(f, "{what} of incompatible types"),
         }

@@ -93,7 +93,7 @@ def test_an_unknown_column_is_an_error_with_its_position() -> None:
 @pytest.mark.parametrize(
     ("sql", "told"),
     [
-        ("SELECT n FROM t WHERE w < 9", "do not compare|compare"),
+        ("SELECT n FROM t WHERE w < 9", "cannot be compared"),
         ("SELECT n FROM t WHERE", "expected an expression"),
         ("SELECT n FROM t WHERE (n", "expected"),
         ("SELECT n FROM t WHERE NOSUCH(n) = 1", "no function NOSUCH"),

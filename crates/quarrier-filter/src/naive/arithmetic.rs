@@ -110,7 +110,7 @@ fn floats(op: Arithmetic, left: f64, right: f64) -> Result<Datum<'static>, Fault
         Arithmetic::Concatenate => return Err(kinds()),
     };
     if result.is_infinite() && left.is_finite() && right.is_finite() {
-        return Err(Fault::Overflow { what: "a floating number" });
+        return Err(Fault::Overflow { what: "a floating-point number" });
     }
     Ok(Datum::Float(result))
 }
@@ -224,7 +224,7 @@ fn kinds() -> Fault {
 }
 
 pub(super) fn integer_overflow() -> Fault {
-    Fault::Overflow { what: "a whole number of 64 bits" }
+    Fault::Overflow { what: "a 64-bit integer" }
 }
 
 fn span_overflow() -> Fault {

@@ -49,7 +49,7 @@ fn boolean(datum: Datum<'_>) -> Result<Datum<'_>, Fault> {
     }
     match datum {
         Datum::Boolean(_) => Ok(datum),
-        other => Err(wrong(&other, "truth value")),
+        other => Err(wrong(&other, "a boolean")),
     }
 }
 
@@ -69,12 +69,12 @@ fn integer(datum: &Datum<'_>, bits: u8) -> Result<i64, Fault> {
         Datum::Boolean(truth) => Some(i128::from(*truth)),
         _ => None,
     };
-    let whole = whole.ok_or_else(|| wrong(datum, "whole number"))?;
+    let whole = whole.ok_or_else(|| wrong(datum, "an integer"))?;
     let most = (1_i128 << (bits - 1)) - 1;
     if !(-most - 1..=most).contains(&whole) {
         return Err(match bits {
             16 => Fault::Overflow { what: "a SMALLINT" },
-            32 => Fault::Overflow { what: "an INTEGER of 32 bits" },
+            32 => Fault::Overflow { what: "a 32-bit INTEGER" },
             _ => integer_overflow(),
         });
     }
@@ -108,7 +108,7 @@ fn numeric(datum: &Datum<'_>, precision: u8, scale: u8) -> Result<Datum<'static>
     let exact = match (exact, datum) {
         (Some(exact), _) => exact.rescaled(scale)?,
         (None, Datum::Float(_)) => return Err(Fault::Overflow { what: "an exact number" }),
-        (None, other) => return Err(wrong(other, "number")),
+        (None, other) => return Err(wrong(other, "a number")),
     };
     let bound = 10_u128.checked_pow(u32::from(precision));
     if bound.is_some_and(|bound| exact.mantissa.unsigned_abs() >= bound) {
@@ -123,7 +123,7 @@ fn floating(datum: &Datum<'_>) -> Result<Datum<'static>, Fault> {
         Datum::Boolean(truth) => Some(f64::from(u8::from(*truth))),
         other => float(other),
     };
-    number.map(Datum::Float).ok_or_else(|| wrong(datum, "number"))
+    number.map(Datum::Float).ok_or_else(|| wrong(datum, "a number"))
 }
 
 /// Parses a string as a number, with optional blanks around it.
@@ -152,7 +152,7 @@ fn date(datum: Datum<'_>) -> Result<Datum<'_>, Fault> {
             .or_else(|| calendar::parse_timestamp(text).map(|at| calendar::split(at).0)),
         _ => None,
     };
-    day.map(Datum::Date).ok_or_else(|| wrong(&datum, "date; one is written 2024-12-31"))
+    day.map(Datum::Date).ok_or_else(|| wrong(&datum, "a date; write dates as 2024-12-31"))
 }
 
 fn time(datum: Datum<'_>) -> Result<Datum<'_>, Fault> {
@@ -163,7 +163,7 @@ fn time(datum: Datum<'_>) -> Result<Datum<'_>, Fault> {
             .or_else(|| calendar::parse_timestamp(text).map(|at| calendar::split(at).1)),
         _ => None,
     };
-    time.map(Datum::Time).ok_or_else(|| wrong(&datum, "time; one is written 23:59:59"))
+    time.map(Datum::Time).ok_or_else(|| wrong(&datum, "a time; write times as 23:59:59"))
 }
 
 fn timestamp(datum: Datum<'_>) -> Result<Datum<'_>, Fault> {
@@ -177,7 +177,7 @@ fn timestamp(datum: Datum<'_>) -> Result<Datum<'_>, Fault> {
         _ => None,
     };
     at.map(Datum::Timestamp)
-        .ok_or_else(|| wrong(&datum, "timestamp; one is written 2024-12-31 23:59:59"))
+        .ok_or_else(|| wrong(&datum, "a timestamp; write timestamps as 2024-12-31 23:59:59"))
 }
 
 fn interval(datum: Datum<'_>, to: CastTo) -> Result<Datum<'_>, Fault> {
@@ -192,8 +192,8 @@ fn interval(datum: Datum<'_>, to: CastTo) -> Result<Datum<'_>, Fault> {
         }
         _ => None,
     };
-    let (months, nanoseconds) =
-        parsed.ok_or_else(|| wrong(&datum, "valid interval; one is written 1-2 or 3 04:05:06"))?;
+    let (months, nanoseconds) = parsed
+        .ok_or_else(|| wrong(&datum, "a valid interval; write intervals as 1-2 or 3 04:05:06"))?;
     Ok(Datum::Interval { months, nanoseconds })
 }
 

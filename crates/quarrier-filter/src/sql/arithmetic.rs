@@ -112,5 +112,5 @@ fn arithmetic_hint(op: Arithmetic, left: Type, right: Type) -> String {
     } else {
         "CAST one of them"
     };
-    format!("{left_name} {sign} {right_name} means nothing; {hint}")
+    format!("{left_name} {sign} {right_name} is not defined; {hint}")
 }

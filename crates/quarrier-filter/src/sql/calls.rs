@@ -266,7 +266,7 @@ fn checked(function: Function, arguments: &[Bound], at: Location) -> Result<Type
             } else if take(Type::Float) {
                 "a number"
             } else {
-                "a whole number"
+                "an integer"
             };
             let given = argument.kind.named();
             return Err(wrong(argument.at, format!("{given} where {wanted} is expected; CAST it")));

@@ -104,9 +104,9 @@ impl Type {
         match self {
             Type::Null => "NULL",
             Type::Boolean => "a boolean",
-            Type::Integer => "a whole number",
+            Type::Integer => "an integer",
             Type::Decimal { .. } => "an exact number",
-            Type::Float => "a floating number",
+            Type::Float => "a floating-point number",
             Type::Date => "a DATE",
             Type::Time => "a TIME",
             Type::Timestamp => "a TIMESTAMP",

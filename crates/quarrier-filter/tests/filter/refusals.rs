@@ -5,23 +5,23 @@ use crate::asked::{asked, check_refused};
 #[test]
 fn kinds_that_do_not_compare_are_refused_before_any_row_is_seen() {
     check_refused(&[
-        ("'10' < 9", "text cannot be compared with a whole number; CAST one of them"),
-        ("i = 'a'", "line 1, column 1: a whole number cannot be compared with text"),
-        ("t IN ('a', 1)", "text cannot be compared with a whole number"),
+        ("'10' < 9", "text cannot be compared with an integer; CAST one of them"),
+        ("i = 'a'", "line 1, column 1: an integer cannot be compared with text"),
+        ("t IN ('a', 1)", "text cannot be compared with an integer"),
         ("at > t", "CAST the text AS DATE or AS TIMESTAMP"),
         ("at > 'soon'", "column 6: 'soon' is not written as TIMESTAMP '2024-12-31 23:59:59.5'"),
         ("day IN ('2020-01-01', 'soon')", "'soon' is not written as DATE '2024-12-31'"),
         ("CASE WHEN b THEN day ELSE 'soon' END", "'soon' is not written as DATE '2024-12-31'"),
         ("i BETWEEN 1 AND 'b'", "cannot be compared"),
-        ("(i, t) = (1, 2)", "text cannot be compared with a whole number"),
+        ("(i, t) = (1, 2)", "text cannot be compared with an integer"),
         ("(1, 2) = (1, 2, 3)", "a row of 2 is compared with a row of 3"),
         ("(1, 2) = 1", "a row of 2 is compared with a row of 1"),
         ("b = 1", "check the parentheses"),
-        ("1 < 2 < 3", "a boolean cannot be compared with a whole number"),
+        ("1 < 2 < 3", "a boolean cannot be compared with an integer"),
         ("TIME '10:00' = day", "cannot be compared"),
         ("INTERVAL '1' MONTH = INTERVAL '30' DAY", "cannot be compared"),
-        ("CASE WHEN b THEN 1 ELSE 'a' END", "CASE of a whole number and text; CAST one of them"),
-        ("COALESCE(i, t)", "COALESCE of a whole number and text"),
+        ("CASE WHEN b THEN 1 ELSE 'a' END", "CASE of an integer and text; CAST one of them"),
+        ("COALESCE(i, t)", "COALESCE of an integer and text"),
         ("(1, 2)", "a row of values can be compared with a row only"),
     ]);
 }
@@ -29,21 +29,21 @@ fn kinds_that_do_not_compare_are_refused_before_any_row_is_seen() {
 #[test]
 fn operators_refuse_wrong_operand_types() {
     check_refused(&[
-        ("i AND b", "line 1, column 1: a whole number is not a condition; compare it"),
+        ("i AND b", "line 1, column 1: an integer is not a condition; compare it"),
         ("b OR t", "column 6: text is not a condition"),
         ("NOT i", "is not a condition"),
         ("i IS TRUE", "is not a condition"),
-        ("t + 1", "text + a whole number means nothing; CAST the text to a number"),
+        ("t + 1", "text + an integer is not defined; CAST the text to a number"),
         ("day + 1", "days are added as INTERVAL '1' DAY"),
         ("t || i", "CAST numbers and dates AS VARCHAR first"),
         ("- t", "text cannot be negated"),
-        ("i LIKE 'a'", "a pattern is compared with text, not with a whole number"),
+        ("i LIKE 'a'", "a pattern is compared with text, not with an integer"),
         ("t LIKE 'a' ESCAPE 'ab'", "ESCAPE names one character, not 'ab'"),
         ("t SIMILAR TO '(a'", "SIMILAR TO pattern '(a': a ( without its )"),
         ("t LIKE_REGEX '(a'", "regular expression '(a': unclosed group"),
-        ("UPPER(i)", "a whole number where text is expected; CAST it"),
+        ("UPPER(i)", "an integer where text is expected; CAST it"),
         ("UPPER(t, t)", "2 arguments where 1 are expected"),
-        ("SUBSTRING(t FROM 1.5)", "an exact number where a whole number is expected"),
+        ("SUBSTRING(t FROM 1.5)", "an exact number where an integer is expected"),
         ("EXTRACT(HOUR FROM day)", "a DATE has no HOUR"),
         ("EXTRACT(CENTURY FROM day)", "CENTURY is not one of YEAR, MONTH"),
         ("CAST(day AS INTEGER)", "a DATE cannot be CAST AS INTEGER"),
@@ -54,7 +54,7 @@ fn operators_refuse_wrong_operand_types() {
         ("INTERVAL '1-13' YEAR TO MONTH", "is not written as INTERVAL '1-2' YEAR TO MONTH"),
         ("INTERVAL '1' MONTH TO DAY", "an INTERVAL runs from YEAR to MONTH, or"),
         ("INTERVAL '1'", "expected date/time field"),
-        ("(day, day) OVERLAPS (i, i)", "OVERLAPS needs dates or times, not a whole number"),
+        ("(day, day) OVERLAPS (i, i)", "OVERLAPS needs dates or times, not an integer"),
         ("day OVERLAPS day", "OVERLAPS needs a pair (start, end)"),
     ]);
 }

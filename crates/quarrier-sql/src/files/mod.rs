@@ -89,8 +89,8 @@ impl fmt::Display for Rounded {
         let values = if *count == 1 { "value" } else { "values" };
         write!(
             f,
-            "{count} {values} of column {column} lost digits: the column has floating numbers or \
-             needs more than 38 digits, so exact numbers are kept as floats"
+            "{count} {values} of column {column} lost digits: the column has floating-point numbers \
+             or needs more than 38 digits, so exact numbers are kept as floats"
         )
     }
 }

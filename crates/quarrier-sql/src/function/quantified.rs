@@ -75,7 +75,7 @@ impl ScalarUDFImpl for Quantified {
             let is_same = a == b || [a, b].contains(&Some(Class::Null));
             if !is_same {
                 let reason = format!(
-                    "values of {left} and of {} do not compare; convert one of them with CAST",
+                    "values of {left} and of {} cannot be compared; convert one of them with CAST",
                     values.data_type()
                 );
                 return Err(Error::text(reason).into());
@@ -128,7 +128,7 @@ fn listed(array: &dyn Array, row: usize) -> Result<Vec<Value>> {
     let value = |at: usize| -> Result<Value> {
         let scalar = ScalarValue::try_from_array(&values, at)?;
         literal::value(&scalar).ok_or_else(|| {
-            Error::text(format!("values of {} do not compare", scalar.data_type())).into()
+            Error::text(format!("values of {} cannot be compared", scalar.data_type())).into()
         })
     };
     (0..values.len()).map(value).collect()

@@ -126,7 +126,7 @@ fn comparable(left: &Expr, right: &Expr, schema: &DFSchema) -> Result<()> {
         _ => "convert one of them with CAST",
     };
     let reason = format!(
-        "{} is {} and {} is {}, which do not compare; {hint}",
+        "{} is {} and {} is {}, which cannot be compared; {hint}",
         shown(left),
         named(a),
         shown(right),
@@ -139,7 +139,7 @@ fn calculable(left: &Expr, op: Operator, right: &Expr, schema: &DFSchema) -> Res
     for side in [left, right] {
         if class(side, schema) == Some(Class::Text) {
             let reason = format!(
-                "{} is text, of which {op} calculates nothing; convert it with CAST",
+                "{} is text, for which {op} is not defined; convert it with CAST",
                 shown(side)
             );
             return Err(Error::text(reason).into());
@@ -158,7 +158,7 @@ fn class(expr: &Expr, schema: &DFSchema) -> Option<Class> {
 fn named(class: Class) -> &'static str {
     match class {
         Class::Null => "NULL",
-        Class::Boolean => "a truth value",
+        Class::Boolean => "a boolean",
         Class::Number => "a number",
         Class::Text => "text",
         Class::Time => "a date or time",

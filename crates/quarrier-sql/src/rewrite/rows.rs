@@ -61,7 +61,7 @@ pub(super) fn compared(left: &Expr, op: &Op, right: &Expr) -> Result<Expr> {
         }
         Op::Lt | Op::LtEq => Op::Lt,
         Op::Gt | Op::GtEq => Op::Gt,
-        _ => return Err(refused(format!("rows do not compare by {op}"))),
+        _ => return Err(refused(format!("rows cannot be compared by {op}"))),
     };
     // From the last value to the first: a < x OR (a = x AND rest).
     let last = a.len() - 1;

@@ -13,7 +13,7 @@ use quarrier_sql::Options;
 
 use crate::harness::{Folder, TestEngine};
 
-const BEYOND: &str = "a whole number of 64 bits out of range";
+const BEYOND: &str = "a 64-bit integer out of range";
 const BEYOND_SUM: &str = "beyond 64 bits";
 
 /// Writes rows as a file of each format; JSON lines only if they can represent the columns.

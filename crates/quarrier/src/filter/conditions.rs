@@ -235,10 +235,10 @@ impl Rebinding {
 pub(super) fn named_kind(kind: Kind) -> &'static str {
     match kind {
         Kind::Null => "NULL",
-        Kind::Boolean => "TRUE or FALSE",
-        Kind::Integer => "a whole number",
+        Kind::Boolean => "a boolean",
+        Kind::Integer => "an integer",
         Kind::Decimal { .. } => "an exact number",
-        Kind::Float => "a floating number",
+        Kind::Float => "a floating-point number",
         Kind::Date => "a date",
         Kind::Timestamp => "a timestamp",
         Kind::Text => "text",
