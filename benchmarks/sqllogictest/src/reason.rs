@@ -33,7 +33,7 @@ impl Reason {
             Reason::OtherWords
         } else if has(&["cannot be compared", "is not defined"]) {
             Reason::Kinds
-        } else if has(&["not found", "No such file", "no such file"]) {
+        } else if has(&["not found", "No such file", "no such file", "in another format"]) {
             Reason::NoFile
         } else if has(&["Invalid function", "There is no function", "no function"]) {
             Reason::NotBuiltIn

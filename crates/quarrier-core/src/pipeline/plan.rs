@@ -218,8 +218,8 @@ impl<'a> Pipeline<'a> {
         let resident = self.source.is_resident();
         let (access, reason) = match self.access {
             Some(Access::Window) if !self.may_show() => (Access::Read, CHANGING),
-            Some(access) => (access, "asked for"),
-            None if self.readers.is_some() => (Access::Queue, "readers were asked for"),
+            Some(access) => (access, "requested"),
+            None if self.readers.is_some() => (Access::Queue, "readers were requested"),
             None if resident && !self.may_show() => (Access::Read, CHANGING),
             None if resident => (Access::Window, "the source is in memory or page cache"),
             None if self.source.is_packed() => {

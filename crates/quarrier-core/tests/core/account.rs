@@ -83,7 +83,7 @@ fn a_plan_depends_on_settings_and_source() {
     for access in ACCESSES {
         let pipeline = Pipeline::new(&slow).access(access).workers(5).readers(3).buffers(7);
         let made = plan(pipeline.buffer_bytes(12_345));
-        assert_eq!((made.access, made.reason), (access, "asked for"));
+        assert_eq!((made.access, made.reason), (access, "requested"));
         assert_eq!((made.workers, made.buffers, made.buffer_bytes), (5, 7, 12_345));
         let readers = match access {
             Access::Queue => 3,

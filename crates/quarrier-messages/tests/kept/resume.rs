@@ -108,7 +108,7 @@ fn a_full_disk_is_an_error_and_the_load_resumes_with_space() {
         let before = table(&store).rows();
         let expected = at_once(&[&orders(0..before)], Format::Json);
         if before > 0 {
-            assert_same(&table(&store), &expected, "reads go on");
+            assert_same(&table(&store), &expected, "reads continue");
         }
         disk.set_room(1 << 20);
         let stored = load(&store, "f", &bytes, &small(Format::Json)).unwrap();

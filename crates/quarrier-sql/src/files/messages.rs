@@ -129,7 +129,7 @@ impl Reading {
                 return Err(Error::table(&self.shown, reason));
             }
         }
-        Err(Error::table(&self.shown, "it was changed while it was read"))
+        Err(Error::table(&self.shown, "changed while it was read"))
     }
 
     fn pass(

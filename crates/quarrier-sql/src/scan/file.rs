@@ -127,6 +127,6 @@ pub(crate) fn of_file(name: &str, error: DataFusionError) -> DataFusionError {
         DataFusionError::IoError(inner) => inner.to_string(),
         _ => return error,
     };
-    let reason = format!("it is damaged, cut off, or no such file: {reason}");
+    let reason = format!("it is damaged, truncated, or in another format: {reason}");
     Error::table(name, reason).into()
 }

@@ -103,7 +103,7 @@ fn columns(tree: &Tree, info: &TableInfo) -> Result<Vec<Column>> {
     let of = Column::of;
     if tree.columns.is_empty() {
         if fields.is_empty() {
-            let said = format!("table \"{}\" has no columns yet: no message showed any", info.name);
+            let said = format!("table \"{}\" has no columns yet; load messages first", info.name);
             return Err(Failure::new(state::NO_COLUMN, said));
         }
         return Ok(fields.iter().map(|field| of(field)).collect());

@@ -131,6 +131,6 @@ fn a_damaged_parquet_file_is_an_error_in_one_line() {
     let output = folder.run(&["explain", "a > 1", "f"]);
     assert_eq!(output.status.code(), Some(2), "{output:?}");
     let said = text(&output.stderr);
-    assert!(said.contains("f: it is damaged, cut off, or no such file"), "{output:?}");
+    assert!(said.contains("f: it is damaged, truncated, or in another format"), "{output:?}");
     assert_eq!(said.lines().count(), 1, "{output:?}");
 }

@@ -249,10 +249,10 @@ fn a_full_disk_refuses_writes_until_there_is_room() {
     let posted = served.post("/tables/t", "", format!("{{\"word\":\"{word}\"}}").as_bytes());
     assert!(posted.starts_with("HTTP/1.1 507"), "{posted}");
     let count = || served.ask("SELECT count(*) FROM t");
-    assert_eq!(count(), format!("{there}\n"), "reads go on, and what was refused is not there");
+    assert_eq!(count(), format!("{there}\n"), "reads continue, and no refused row is there");
     std::fs::remove_file(&filler).unwrap();
     let more = (0..100).map(|_| insert()).position(|output| output.status.success());
-    assert!(more.is_some(), "writing does not go on: {}", text(&insert().stderr));
+    assert!(more.is_some(), "writes do not resume: {}", text(&insert().stderr));
     assert_eq!(count(), format!("{}\n", there + 1));
     assert_eq!(served.end(), Some(0));
 }

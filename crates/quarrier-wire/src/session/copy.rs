@@ -170,7 +170,7 @@ fn target(field: &Field) -> Target {
 fn columns_in(info: &TableInfo, listed: &[String]) -> Result<Vec<Target>> {
     let fields = info.columns.fields();
     if fields.is_empty() {
-        let said = format!("table \"{}\" has no columns yet: no message showed any", info.name);
+        let said = format!("table \"{}\" has no columns yet; load messages first", info.name);
         return Err(Failure::new(state::NO_COLUMN, said));
     }
     let is_listed = |field: &Field| {

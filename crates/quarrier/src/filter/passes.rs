@@ -51,7 +51,7 @@ impl Session<'_, '_> {
         let run = origin.lend(&mut sample, |bytes| self.filter_one(name, &setup, bytes, printed));
         run.map_err(|ended| match ended {
             Ended::Again(again) => {
-                let reason = format!("{}: it was changed while it was read", again.said);
+                let reason = format!("{}; the source changed while it was read", again.said);
                 Ended::Failed(Error::Kinds { name: name.to_string(), reason })
             }
             ended => ended,

@@ -163,7 +163,7 @@ fn unreadable(source_name: &str) -> Error {
 }
 
 fn damaged(source_name: &str, error: &ArrowError) -> Error {
-    let reason = format!("it is damaged, cut off, or no such file: {error}");
+    let reason = format!("it is damaged, truncated, or in another format: {error}");
     Error::Columns { source_name: source_name.into(), reason }
 }
 
