@@ -1,4 +1,4 @@
-"""Searches raw data where it lies, at the speed of the machine, and keeps sparse files.
+"""Searches, carves and queries raw data in place, and keeps sparse files.
 
 >>> import quarrier
 >>> found = quarrier.search(b"....GIF89a..", ["GIF8", quarrier.hex("38 3?")])
