@@ -1,7 +1,8 @@
-"""The site of the documentation: scripts/site.py builds it.
+"""Sphinx configuration of the documentation site, which scripts/site.py builds.
 
-The pages are those of this folder, as GitHub shows them. What is added when they are read: a table
-of contents, from the lists of index.md, and the addresses of files outside of this folder.
+The pages are the Markdown files of this folder, as GitHub shows them. While Sphinx reads them,
+this module adds a table of contents from the lists of index.md, and points links to files outside
+this folder at GitHub.
 """
 
 from __future__ import annotations
@@ -22,14 +23,14 @@ myst_heading_anchors = 4
 copybutton_prompt_text = "$ "
 copybutton_line_continuation_character = "\\"
 copybutton_here_doc_delimiter = "END"
-# What a shell prints is no language, whatever its block is called.
+# Blocks of shell sessions also contain output, which no lexer can parse.
 suppress_warnings = ["misc.highlighting_failure"]
 
 LINK = re.compile(r"\]\(((?:\.\./)+)([^)#]+)(#[^)]*)?\)")
 
 
 def contents(index: str) -> str:
-    """A hidden table of contents for each list of pages."""
+    """Returns a hidden table of contents for each list of pages."""
     trees = []
     for title, section in re.findall(
         r"^## (.+?)\n(.*?)(?=^## |\Z)", index, re.MULTILINE | re.DOTALL

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Makes a Debian package of a folder filled by scripts/install.sh: deb.sh FOLDER LICENCES FILE.deb
+# Builds a Debian package from a folder that scripts/install.sh filled: deb.sh FOLDER LICENCES FILE.deb
 set -eu
 
 [ $# -eq 3 ] || {
@@ -32,7 +32,7 @@ cat >"$root/usr/share/doc/quarrier/copyright" <<END
 Format: https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/
 Upstream-Name: quarrier
 Source: https://github.com/quarrier/quarrier
-Comment: what the programs are linked with is listed in third-party-licences.gz, with the texts
+Comment: third-party-licences.gz lists the libraries in the programs, with their licences
 
 Files: *
 Copyright: 2026 The quarrier developers
@@ -59,10 +59,10 @@ Suggests: ocl-icd-libopencl1
 Section: utils
 Priority: optional
 Homepage: https://github.com/quarrier/quarrier
-Description: search, carve and query raw data where it lies
+Description: search, carve and query raw data in place
  Finds any number of patterns in files, disk images and devices, recovers
  deleted files from them, and answers SQL over message logs, without loading
- anything first. It says how close it came to the speed of the machine.
+ anything first, and reports how close it came to the speed of the machine.
 END
 find "$root/usr" -type d -exec chmod 755 {} +
 find "$root/usr/share" -type f -exec chmod 644 {} +
