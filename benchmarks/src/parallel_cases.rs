@@ -4,7 +4,7 @@
 //! WORKERS` reads the inputs, then executes the commands in its standard input (`k1 cold`, `k2
 //! warm`, `check k1`), and answers each with a line of JSON.
 
-#[expect(dead_code, reason = "words are what the other benchmarks take from it")]
+#[expect(dead_code, reason = "only the other benchmarks use random words")]
 mod random;
 
 use std::io::{BufRead, Read, Write};

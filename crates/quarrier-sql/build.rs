@@ -5,7 +5,7 @@
 //! start: 20 ms instead of 13 for `SELECT 1`. The price is that the address of its own code is
 //! predictable; libraries, heap and stacks are still randomised.
 
-#![allow(clippy::print_stdout, reason = "this is how a build script speaks")]
+#![allow(clippy::print_stdout, reason = "build scripts print their directives")]
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");

@@ -18,12 +18,12 @@ fn main() -> ExitCode {
     }
 }
 
-#[expect(clippy::print_stderr, reason = "a program for developers, with nothing but text to give")]
+#[expect(clippy::print_stderr, reason = "a program for developers that prints its results")]
 fn complain(text: &str) {
     eprintln!("questions: {text}");
 }
 
-#[expect(clippy::print_stdout, reason = "a program for developers, with nothing but text to give")]
+#[expect(clippy::print_stdout, reason = "a program for developers that prints its results")]
 fn say(text: &str) {
     println!("{text}");
 }

@@ -1,6 +1,6 @@
 //! Two thousand questions about tables of every shape, asked through every door.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
+#![allow(clippy::unwrap_used, reason = "a failed unwrap in a test reports its line")]
 
 use questions::door::Doors;
 use questions::round::{Size, run, run_grown};

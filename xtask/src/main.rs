@@ -14,7 +14,7 @@
 #![allow(
     clippy::print_stdout,
     clippy::print_stderr,
-    reason = "a command-line tool: what it prints is its result"
+    reason = "a command-line tool prints its results"
 )]
 
 mod check;

@@ -10,7 +10,7 @@
 //! programmers. The contract of all pointers is stated once, at the head of the header.
 #![allow(
     clippy::missing_safety_doc,
-    reason = "the head of the header says what holds for pointers"
+    reason = "the start of the header states the contract of all pointers"
 )]
 
 mod carve;

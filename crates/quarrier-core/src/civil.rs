@@ -108,7 +108,7 @@ pub fn write_time(time: i64, out: &mut impl fmt::Write) -> fmt::Result {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, reason = "a test that cannot go on should fail where it stands")]
+#[allow(clippy::unwrap_used, reason = "a failed unwrap in a test reports its line")]
 mod tests {
     use chrono::{DateTime, Datelike, NaiveDate};
 

@@ -4,7 +4,7 @@
 //! functions of the standard library that panic in this case are disallowed in this workspace; the
 //! functions here return an error, or let fewer threads do the same work.
 
-#![allow(clippy::disallowed_methods, reason = "here they are called with care")]
+#![allow(clippy::disallowed_methods, reason = "the functions here handle a refused thread")]
 
 use std::io;
 use std::panic::resume_unwind;

@@ -12,7 +12,7 @@ use crate::leaf::{BYTES_MAX, Leaf, RUNS_MAX};
 #[derive(Debug)]
 pub(crate) struct Map {
     keys: Vec<u64>,
-    #[allow(clippy::vec_box, reason = "an insertion in front moves 8 bytes a leaf, not 120")]
+    #[allow(clippy::vec_box, reason = "an insertion at the front moves 8 bytes per leaf, not 120")]
     leaves: Vec<Box<Leaf>>,
     bytes: u64,
     wipe: bool,

@@ -63,7 +63,7 @@ fn denied(name: &str, reason: &str) -> Error {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, reason = "a test that cannot go on should fail where it stands")]
+#[allow(clippy::unwrap_used, reason = "a failed unwrap in a test reports its line")]
 mod tests {
     use super::*;
 

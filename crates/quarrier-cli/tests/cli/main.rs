@@ -2,8 +2,8 @@
 //!
 //! Every test goes through [`harness`]: a [`Lab`](harness::Lab) is an empty folder in which the binary
 //! runs, a [`Ran`](harness::Ran) is its answer.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
-#![allow(clippy::disallowed_methods, reason = "a test without its threads has failed")]
+#![allow(clippy::unwrap_used, reason = "a failed unwrap in a test reports its line")]
+#![allow(clippy::disallowed_methods, reason = "a test may panic if the system refuses a thread")]
 
 mod harness;
 

@@ -155,7 +155,7 @@ impl<'a> Pieces<'a> {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, reason = "a test that cannot go on should fail where it stands")]
+#[allow(clippy::unwrap_used, reason = "a failed unwrap in a test reports its line")]
 #[allow(clippy::single_range_in_vec_init, reason = "a source with one extent")]
 mod tests {
     use super::*;

@@ -170,7 +170,10 @@ fn replace_page(address: usize) -> bool {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::disallowed_methods, reason = "a test without its threads has failed")]
+    #![allow(
+        clippy::disallowed_methods,
+        reason = "a test may panic if the system refuses a thread"
+    )]
 
     use super::*;
 

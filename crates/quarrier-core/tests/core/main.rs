@@ -3,9 +3,9 @@
 //! `faults` has sources that misbehave, `census` the kernels and oracles that most tests share; the
 //! other files test the rules.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should fail where it stands")]
-#![allow(clippy::disallowed_methods, reason = "a test without its threads has failed")]
-#![allow(clippy::single_range_in_vec_init, reason = "lists of one range are meant")]
+#![allow(clippy::unwrap_used, reason = "a failed unwrap in a test reports its line")]
+#![allow(clippy::disallowed_methods, reason = "a test may panic if the system refuses a thread")]
+#![allow(clippy::single_range_in_vec_init, reason = "a list of one range is intended")]
 
 mod account;
 mod census;

@@ -241,7 +241,10 @@ impl<'p, 's> Container<'p, 's> {
         self.visit(tree, tree.root, LEVELS_MAX, &mut seen, is_before, walk, see).map(|_| ())
     }
 
-    #[expect(clippy::too_many_arguments, reason = "it calls itself with most of them unchanged")]
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "the recursive call passes most of them unchanged"
+    )]
     fn visit(
         &mut self,
         tree: Tree,

@@ -57,7 +57,7 @@ fn decided(pieces: &[Piece], done: &mut Vec<Piece>) {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
+#[allow(clippy::unwrap_used, reason = "a failed unwrap in a test reports its line")]
 mod tests {
     use proptest::prelude::*;
 

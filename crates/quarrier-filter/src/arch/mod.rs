@@ -95,7 +95,7 @@ macro_rules! lane {
     ($lane:ty, $field:ident) => {
         impl Lane for $lane {
             #[inline(always)]
-            #[allow(clippy::cast_possible_truncation, reason = "said so")]
+            #[allow(clippy::cast_possible_truncation, reason = "truncation is intended")]
             fn cut(value: u64) -> Self {
                 value as $lane
             }

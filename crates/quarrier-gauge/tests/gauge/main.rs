@@ -1,6 +1,6 @@
 //! One binary for all tests of the crate: a module for each subject.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
-#![allow(clippy::disallowed_methods, reason = "a test without its threads has failed")]
+#![allow(clippy::unwrap_used, reason = "a failed unwrap in a test reports its line")]
+#![allow(clippy::disallowed_methods, reason = "a test may panic if the system refuses a thread")]
 
 mod compare;
 mod cpu;

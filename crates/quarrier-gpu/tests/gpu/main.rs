@@ -1,5 +1,5 @@
 //! Devices run jobs; a machine without a device is normal.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
+#![allow(clippy::unwrap_used, reason = "a failed unwrap in a test reports its line")]
 
 mod cache;
 mod finding;

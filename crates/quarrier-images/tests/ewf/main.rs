@@ -1,8 +1,8 @@
 //! Images made by code, damaged in every way, and images with known answers.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
-#![allow(clippy::disallowed_methods, reason = "a test without its threads has failed")]
-#![allow(clippy::print_stderr, reason = "a test that is skipped says so")]
+#![allow(clippy::unwrap_used, reason = "a failed unwrap in a test reports its line")]
+#![allow(clippy::disallowed_methods, reason = "a test may panic if the system refuses a thread")]
+#![allow(clippy::print_stderr, reason = "a skipped test must not look like a passed one")]
 
 mod damage;
 mod images;

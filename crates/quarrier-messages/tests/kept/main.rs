@@ -1,7 +1,7 @@
 //! Stored tables: interrupted loads, growth, crashes and damage.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
-#![allow(clippy::disallowed_methods, reason = "a test without its threads has failed")]
+#![allow(clippy::unwrap_used, reason = "a failed unwrap in a test reports its line")]
+#![allow(clippy::disallowed_methods, reason = "a test may panic if the system refuses a thread")]
 
 mod kit;
 

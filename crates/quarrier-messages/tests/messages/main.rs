@@ -1,6 +1,6 @@
 //! From messages to columns: parsers, builders and the loader; packed columns and tables.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
+#![allow(clippy::unwrap_used, reason = "a failed unwrap in a test reports its line")]
 
 mod arrow;
 mod assemble;

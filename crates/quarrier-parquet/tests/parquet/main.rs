@@ -1,6 +1,6 @@
 //! Parquet loads as the same table with any codec and number of workers.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
+#![allow(clippy::unwrap_used, reason = "a failed unwrap in a test reports its line")]
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;

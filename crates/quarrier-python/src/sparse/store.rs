@@ -135,7 +135,7 @@ impl SparseStore {
         PyList::new(py, self.ids(py))?.try_iter()
     }
 
-    #[expect(clippy::type_complexity, reason = "what pickle wants")]
+    #[expect(clippy::type_complexity, reason = "the tuple that pickle requires")]
     fn __reduce__<'py>(
         slf: &Bound<'py, Self>,
     ) -> PyResult<(Bound<'py, PyAny>, (Bound<'py, PyBytes>, Option<u64>))> {

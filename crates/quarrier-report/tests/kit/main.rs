@@ -3,7 +3,7 @@
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
-    reason = "a test that cannot go on should say where"
+    reason = "a failed unwrap in a test reports its line"
 )]
 
 mod charts;

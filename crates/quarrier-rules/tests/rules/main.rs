@@ -1,8 +1,8 @@
 //! Rules through the public interface: the gate drops no rule that holds, and the results are those
 //! of the program `yara`.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
-#![allow(clippy::print_stderr, reason = "a test that is skipped says so")]
+#![allow(clippy::unwrap_used, reason = "a failed unwrap in a test reports its line")]
+#![allow(clippy::print_stderr, reason = "a skipped test must not look like a passed one")]
 
 mod draw;
 mod gate;

@@ -56,7 +56,7 @@ fn half_byte_tables(sets: &ByteSets) -> [[u8; 16]; 2] {
 }
 
 /// A packed filter, ready to run.
-#[allow(clippy::large_enum_variant, reason = "there is one of them for a set of patterns")]
+#[allow(clippy::large_enum_variant, reason = "each set of patterns has only one")]
 pub(crate) enum Packed {
     #[cfg(target_arch = "x86_64")]
     Avx512(avx512::Filter),

@@ -1,6 +1,6 @@
 //! The searcher has the same findings as the oracle, for every engine, chunk size, number of
 //! workers and kind of source.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
+#![allow(clippy::unwrap_used, reason = "a failed unwrap in a test reports its line")]
 
 mod defects;
 mod engines;

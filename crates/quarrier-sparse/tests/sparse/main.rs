@@ -1,7 +1,7 @@
 //! Sparse files compared with a map from offset to byte, and tests of their rules.
 
 #![allow(clippy::unwrap_used, reason = "tests")]
-#![allow(clippy::disallowed_methods, reason = "a test without its threads has failed")]
+#![allow(clippy::disallowed_methods, reason = "a test may panic if the system refuses a thread")]
 
 mod evict;
 mod file;

@@ -1,7 +1,7 @@
 //! Tests of `quarrier-sql` as a library and as a program.
 
-#![allow(clippy::unwrap_used, reason = "a test that panics has failed")]
-#![allow(clippy::disallowed_methods, reason = "a test without its threads has failed")]
+#![allow(clippy::unwrap_used, reason = "a failed unwrap in a test reports its line")]
+#![allow(clippy::disallowed_methods, reason = "a test may panic if the system refuses a thread")]
 
 mod accounts;
 mod changing;

@@ -234,7 +234,7 @@ impl Flow {
 }
 
 /// The CSV of RFC 4180, with a header.
-#[allow(non_snake_case, reason = "it would be a constant if a text could be one")]
+#[allow(non_snake_case, reason = "a constant in all but its String")]
 fn CSV() -> CopyOptions {
     CopyOptions {
         format: CopyFormat::Csv,

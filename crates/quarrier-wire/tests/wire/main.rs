@@ -1,6 +1,6 @@
 //! The protocols, in front of a toy engine.
-#![allow(clippy::disallowed_methods, reason = "a test without its threads has failed")]
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should fail where it stands")]
+#![allow(clippy::disallowed_methods, reason = "a test may panic if the system refuses a thread")]
+#![allow(clippy::unwrap_used, reason = "a failed unwrap in a test reports its line")]
 
 mod client;
 mod hostile;

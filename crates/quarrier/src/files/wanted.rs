@@ -79,7 +79,7 @@ fn partition(text: &str) -> Option<(u32, &str)> {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
+#[allow(clippy::unwrap_used, reason = "a failed unwrap in a test reports its line")]
 mod tests {
     use quarrier_files::{Content, Entry, Kind, State, Times};
 

@@ -1,7 +1,7 @@
 //! Tests of the facade, from the view of a program that uses it.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-#![allow(clippy::disallowed_methods, reason = "a test without its threads has failed")]
+#![allow(clippy::unwrap_used, reason = "a failed unwrap in a test reports its line")]
+#![allow(clippy::disallowed_methods, reason = "a test may panic if the system refuses a thread")]
 
 mod doors;
 mod keyed;

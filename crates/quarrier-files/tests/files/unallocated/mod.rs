@@ -1,9 +1,9 @@
 //! Free ranges according to file systems made by system tools if available, built by code otherwise,
 //! and with known answers.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
-#![allow(clippy::print_stderr, reason = "a test that is skipped says so")]
-#![allow(clippy::single_range_in_vec_init, reason = "lists of one range are meant")]
+#![allow(clippy::unwrap_used, reason = "a failed unwrap in a test reports its line")]
+#![allow(clippy::print_stderr, reason = "a skipped test must not look like a passed one")]
+#![allow(clippy::single_range_in_vec_init, reason = "a list of one range is intended")]
 
 mod by_code;
 mod by_tools;

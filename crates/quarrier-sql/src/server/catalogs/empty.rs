@@ -126,7 +126,7 @@ fn columns(select: &Select) -> SchemaRef {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, reason = "a test that cannot go on should fail where it stands")]
+#[allow(clippy::unwrap_used, reason = "a failed unwrap in a test reports its line")]
 mod tests {
     use super::*;
 
