@@ -143,16 +143,16 @@ impl Error {
                 format!("tried {count}{times} at byte {offset}: {reason}")
             }
             Error::Gone { reason, .. } => {
-                format!("the server fails again and again: {reason}; try again later")
+                format!("the server keeps failing: {reason}; try again later")
             }
             Error::NotCached { offset, .. } => {
                 let missing = offset.map_or_else(|| "it".to_string(), |at| format!("byte {at}"));
                 format!(
-                    "{missing} is not in the cache, and offline nothing is fetched; 'quarrier cache \
+                    "{missing} is not in the cache, and nothing is fetched offline; 'quarrier cache \
                      fill' fetches it"
                 )
             }
-            Error::Closed { .. } => "the connection was given up".to_string(),
+            Error::Closed { .. } => "the connection was closed on request".to_string(),
         }
     }
 

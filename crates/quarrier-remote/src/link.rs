@@ -118,7 +118,7 @@ impl Link {
                 Ok((target.as_ref().unwrap_or(url).clone(), target.is_some()))
             }
             Way::Offline => {
-                let reason = "offline nothing is fetched".to_string();
+                let reason = "nothing is fetched offline".to_string();
                 Err(Fault::Setup(crate::Error::Setup { reason }))
             }
             Way::Bucket(signing) => {

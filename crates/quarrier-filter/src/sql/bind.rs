@@ -243,7 +243,7 @@ impl<'a> Binder<'a> {
             return Err(wrong(bound.at, parse::too_deep()));
         }
         if bound.nodes > NODES_MAX {
-            let reason = "too large once BETWEEN and rows are written out; ask in several queries";
+            let reason = "too large once BETWEEN and rows are expanded; split the query";
             return Err(wrong(bound.at, reason));
         }
         if is_constant(&bound.expr)

@@ -135,7 +135,7 @@ fn check(tokens: &[TokenWithSpan]) -> Result<()> {
     let mut before: Option<&Token> = None;
     for (place, TokenWithSpan { token, span }) in said.enumerate() {
         if place >= TOKENS_MAX {
-            let reason = format!("more than {TOKENS_MAX} words and marks; ask in several queries");
+            let reason = format!("more than {TOKENS_MAX} tokens; split the query");
             return Err(wrong(span.start, reason));
         }
         match token {
@@ -143,7 +143,7 @@ fn check(tokens: &[TokenWithSpan]) -> Result<()> {
             Token::RParen | Token::RBracket => open = open.saturating_sub(1),
             Token::Word(word) if word.quote_style.is_none() => match word.keyword {
                 Keyword::SELECT | Keyword::WITH if before.is_some_and(opens) => {
-                    let reason = "a subquery is not a part of a condition here";
+                    let reason = "subqueries in conditions are not supported here";
                     return Err(unanswered(span.start, reason));
                 }
                 _ => {}

@@ -114,7 +114,7 @@ fn chains_that_end_wrong_are_taken_down_without_harm() {
 
 #[test]
 fn input_beyond_the_limits_is_refused() {
-    check_refused("b AND ".repeat(140_000), "more than 262144 words and marks");
+    check_refused("b AND ".repeat(140_000), "more than 262144 tokens");
     check_refused(" ".repeat(5 << 20), "the text is longer than 4194304 bytes");
     check_refused("(".repeat(4 << 20), "nested deeper than 200");
     assert_eq!(small(format!("t <> '{}'", "x".repeat(4_000_000))), Ok(Some(true)));

@@ -62,7 +62,7 @@ pub(super) fn replayed(
         .filter_map(|number| entry(&log, number * SECTOR, &log_id))
         .collect();
     let Some(active) = active(&entries, log_bytes) else {
-        let reason = "the log is to be replayed, and has no complete entries";
+        let reason = "the log must be replayed, but has no complete entries";
         return Err(damaged(&**file, log_at, reason));
     };
     let mut replayed =

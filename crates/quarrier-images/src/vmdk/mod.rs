@@ -58,7 +58,7 @@ fn single(
     around: &Around<'_>,
 ) -> Result<Disk<Vmdk>> {
     if descriptor.extents.len() > 1 {
-        let reason = "has a descriptor of several files, and none of them is recognisably its own";
+        let reason = "has a descriptor that lists several files, none of which matches it";
         return Err(refused(&**file, reason));
     }
     let length = sparse.length;

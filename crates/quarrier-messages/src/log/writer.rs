@@ -367,7 +367,7 @@ impl Chain<'_> {
     /// [`Chain::commit`].
     pub fn append(&mut self, batch: Batch) -> Result<()> {
         if batch.publication.is_some() {
-            let reason = "a chain is published as a whole: give the publication to commit";
+            let reason = "a chain is published as a whole: pass the publication to commit";
             return Err(Error::Invalid { reason });
         }
         if let Some(held) = self.held.replace(batch) {

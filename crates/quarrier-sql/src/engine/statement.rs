@@ -152,7 +152,7 @@ fn check(tokens: &[TokenWithSpan], words_max: usize) -> Result<usize> {
             true => "; more need a larger address space ('ulimit -v'); use several statements",
             false => "; use several statements",
         };
-        return Err(Error::text(format!("more than {words_max} words and marks{remedy}")));
+        return Err(Error::text(format!("more than {words_max} tokens{remedy}")));
     }
     Ok(count)
 }
