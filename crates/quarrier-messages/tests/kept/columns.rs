@@ -31,9 +31,9 @@ fn assert_identical(one: &Table, other: &Table, what: &str) {
 }
 
 /// Builds the table from the log alone.
-fn anew(disk: &FaultyDisk) -> Arc<Table> {
+fn rebuilt(disk: &FaultyDisk) -> Arc<Table> {
     let store = Store::read_on(Arc::new(disk.clone()), Arc::new(disk.clone())).unwrap();
-    store.anew("t", 1, &AtomicBool::new(false)).unwrap()
+    store.rebuild("t", 1, &AtomicBool::new(false)).unwrap()
 }
 
 #[test]
@@ -46,7 +46,7 @@ fn a_reopened_table_is_bit_for_bit_the_stored_one() {
             let store = eager(&disk).unwrap();
             let what = format!("seed {seed}, life {life}");
             if life > 0 && is_stored {
-                let expected = anew(&disk);
+                let expected = rebuilt(&disk);
                 assert_same(&table(&store), &expected, &what);
             }
             for step in 0..1 + random.below(3) {
@@ -225,7 +225,7 @@ fn a_power_cut_while_columns_are_stored_leaves_either_version() {
                 if messages == 0 {
                     continue;
                 }
-                assert_same(&alone(&store).unwrap(), &anew(&crashed), &what);
+                assert_same(&alone(&store).unwrap(), &rebuilt(&crashed), &what);
                 assert_eq!(store.take_notices(), [""; 0], "{what}");
             }
         }
@@ -258,7 +258,7 @@ fn a_fault_while_columns_are_stored_loses_only_the_columns() {
             let crashed = disk.after_crash(call);
             let store = open(&crashed).unwrap();
             if store.tables().unwrap().first().is_some_and(|table| table.messages > 0) {
-                assert_same(&alone(&store).unwrap(), &anew(&crashed), &what);
+                assert_same(&alone(&store).unwrap(), &rebuilt(&crashed), &what);
                 assert_eq!(store.take_notices(), [""; 0], "{what}");
             }
         }

@@ -30,9 +30,9 @@ fn check(bytes: &[u8], format: &Format, rejected: u64) {
             assert_eq!((again.messages, again.start), (0, bytes.len() as u64), "again: {what}");
             store.close().unwrap();
             let store = open(&disk).unwrap();
-            assert_same(&table(&store), &expected, &format!("opened anew: {what}"));
+            assert_same(&table(&store), &expected, &format!("opened again: {what}"));
             let again = load(&store, "f", bytes, &how).unwrap();
-            assert_eq!(again.messages, 0, "opened anew: {what}");
+            assert_eq!(again.messages, 0, "opened again: {what}");
             assert!(store.found().damages.is_empty() && !store.is_catalog_damaged(), "{what}");
         }
     }

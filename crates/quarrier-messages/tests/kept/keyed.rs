@@ -243,8 +243,8 @@ fn a_table_has_the_rows_of_its_messages_after_any_history() {
                     store = reopen();
                 }
                 3 => {
-                    let anew = store.anew("t", 1, &AtomicBool::new(false)).unwrap();
-                    assert_same(&anew, &history.table(history.all()), &what);
+                    let rebuilt = store.rebuild("t", 1, &AtomicBool::new(false)).unwrap();
+                    assert_same(&rebuilt, &history.table(history.all()), &what);
                 }
                 4 => {
                     let disk = Arc::new(disk.clone());

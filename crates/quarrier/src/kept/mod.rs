@@ -264,7 +264,7 @@ impl DataFolder {
         let stored_bytes: u64 = tables.iter().map(|table| table.stored_bytes).sum();
         for table in tables {
             let started = Instant::now();
-            let made = self.store.anew(&table.name, workers, stop)?;
+            let made = self.store.rebuild(&table.name, workers, stop)?;
             let share = table.stored_bytes as f64 / stored_bytes.max(1) as f64;
             let elapsed = started.elapsed() + self.opened_in.mul_f64(share);
             let memory_bytes = made.nbytes();

@@ -253,7 +253,7 @@ impl Store {
     ///
     /// # Panics
     /// If a worker panics.
-    pub fn anew(&self, name: &str, workers: usize, stop: &AtomicBool) -> Result<Arc<Table>> {
+    pub fn rebuild(&self, name: &str, workers: usize, stop: &AtomicBool) -> Result<Arc<Table>> {
         {
             let mut state = lock(&self.state);
             let number = self.number(&state, name)?;
