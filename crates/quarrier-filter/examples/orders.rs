@@ -64,6 +64,6 @@ fn main() -> Result<(), Box<dyn Error>> {
 fn load(path: &str) -> Result<Loaded, Box<dyn Error>> {
     let mut head = Vec::new();
     File::open(path)?.take(4096).read_to_end(&mut head)?;
-    let format = Format::told_by(path, &head).unwrap_or_else(|| Format::guessed(&head));
+    let format = Format::detect(path, &head).unwrap_or_else(|| Format::guessed(&head));
     Ok(Load::new(format).run_stream(path, &mut File::open(path)?)?)
 }

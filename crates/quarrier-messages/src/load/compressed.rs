@@ -22,7 +22,7 @@ pub fn reader(source: &dyn Source) -> Result<Option<Box<dyn Read + Send + '_>>> 
     let mut head = [0; 4];
     let count = read_full_at(source, 0, &mut head)
         .map_err(|error| Error::io(source.name(), "read at byte 0", error))?;
-    match Compression::told_by(&head[..count]) {
+    match Compression::detect(&head[..count]) {
         Some(compression) => Ok(Some(compression.decoder(source.name(), in_order(source))?)),
         None => Ok(None),
     }
@@ -49,7 +49,7 @@ pub fn stream<'r>(
             Err(error) => return Err(Error::io(name, "read at byte 0", error).into()),
         }
     }
-    let compression = Compression::told_by(&head);
+    let compression = Compression::detect(&head);
     let from_start = Cursor::new(head).chain(reader);
     match compression {
         Some(compression) => compression.decoder(name, from_start),
@@ -69,7 +69,7 @@ enum Compression {
 }
 
 impl Compression {
-    fn told_by(head: &[u8]) -> Option<Self> {
+    fn detect(head: &[u8]) -> Option<Self> {
         match head {
             _ if head.starts_with(&GZIP) => Some(Compression::Gzip),
             _ if head.starts_with(&ZSTANDARD) => Some(Compression::Zstandard),

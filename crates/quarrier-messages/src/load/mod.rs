@@ -14,12 +14,12 @@ mod bytes;
 mod claims;
 mod columnar;
 mod compressed;
+mod detect;
 mod format;
 mod keep;
 mod reject;
 mod run;
 mod stream;
-mod tell;
 mod times;
 
 pub use columnar::{ArrowFile, ColumnReader, Columns, guarded, is_panic_caught, open_arrow_file};

@@ -277,5 +277,5 @@ fn is_parquet(path: &Path) -> bool {
     use std::io::Read;
     let mut head = [0; 4];
     let read = std::fs::File::open(path).and_then(|mut file| file.read_exact(&mut head));
-    read.is_ok() && matches!(Format::told_by("", &head), Some(Format::Parquet))
+    read.is_ok() && matches!(Format::detect("", &head), Some(Format::Parquet))
 }

@@ -9,7 +9,7 @@ use crate::{Error, Result};
 /// # Errors
 /// [`Error::Unsupported`] for Arrow and Parquet, with what to use instead.
 pub(super) fn format_of(name: &str, head: &[u8], requested: Option<&Format>) -> Result<Format> {
-    let format = requested.cloned().or_else(|| Format::told_by(name, head));
+    let format = requested.cloned().or_else(|| Format::detect(name, head));
     let format = format.unwrap_or_else(|| Format::guessed(head));
     match format {
         Format::Arrow | Format::Parquet => Err(Error::Unsupported {

@@ -44,7 +44,7 @@ pub(crate) fn detect_format<'r>(
 ) -> (Format, Box<dyn Read + Send + 'r>) {
     let mut head = Vec::new();
     let read = stream.by_ref().take(BYTES).read_to_end(&mut head);
-    let format = Format::told_by(name, &head).unwrap_or_else(|| Format::guessed(&head));
+    let format = Format::detect(name, &head).unwrap_or_else(|| Format::guessed(&head));
     // Loading reports the damage, with its offset.
     let failing = Failing(read.err());
     (format, Box::new(Cursor::new(head).chain(failing).chain(stream)))

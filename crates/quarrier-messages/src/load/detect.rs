@@ -73,11 +73,11 @@ impl Format {
                 read.map_err(|e| quarrier_core::Error::io(source.name(), "read at byte 0", e))?;
             }
         }
-        Ok(Format::told_by(source.name(), &head).unwrap_or_else(|| Format::guessed(&head)))
+        Ok(Format::detect(source.name(), &head).unwrap_or_else(|| Format::guessed(&head)))
     }
 
     /// Returns the format that the name or the first bytes indicate; `None` if neither does.
-    pub fn told_by(name: &str, head: &[u8]) -> Option<Format> {
+    pub fn detect(name: &str, head: &[u8]) -> Option<Format> {
         let text = head.strip_prefix("\u{feff}".as_bytes()).unwrap_or(head).trim_ascii_start();
         let starts = |with: &[u8]| text.starts_with(with);
         if head.starts_with(b"PAR1") {
@@ -166,7 +166,7 @@ mod tests {
             ("a", b"a,b\n", "None"),
         ];
         for (name, head, expected) in cases {
-            let detected = Format::told_by(name, head)
+            let detected = Format::detect(name, head)
                 .map_or("None".into(), |detected| format!("{detected:?}"));
             assert!(detected.starts_with(expected), "{name} {detected}");
         }
