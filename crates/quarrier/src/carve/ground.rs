@@ -36,7 +36,7 @@ pub struct Free {
     /// The number of ranges.
     pub ranges: usize,
     /// `as ext at byte 0 says`, or several such file systems.
-    pub told_by: String,
+    pub according_to: String,
 }
 
 impl Ground {
@@ -70,7 +70,7 @@ impl Ground {
         let free = Free {
             bytes: ranges.iter().map(|range| range.end - range.start).sum(),
             ranges: ranges.len(),
-            told_by: unallocated.said_by(),
+            according_to: unallocated.according_to(),
         };
         Ok(Ground {
             clusters: Some(within(&places.unallocated_clusters(), &range)),

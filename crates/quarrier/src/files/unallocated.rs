@@ -53,7 +53,7 @@ impl Unallocated {
     }
 
     /// The file systems that define the allocated bytes: `as ext at byte 0 says`.
-    pub(crate) fn said_by(&self) -> String {
+    pub(crate) fn according_to(&self) -> String {
         let systems = self.places.systems().iter();
         let systems: Vec<_> = systems
             .map(|system| format!("{} at byte {}", system.kind, system.span.start))
