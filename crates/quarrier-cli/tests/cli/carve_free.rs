@@ -83,7 +83,7 @@ fn free_space_is_cut_to_the_range_and_reported() {
     let row: serde_json::Value = serde_json::from_str(report.lines().next().unwrap()).unwrap();
     let offset = row["offset"].as_u64().unwrap();
     let page = std::fs::read_to_string(lab.path("page.html")).unwrap();
-    assert!(page.contains("as ext at byte 0 says"));
+    assert!(page.contains("according to ext at byte 0"));
     // The tables before the first file do not belong to a file, either.
     let before = format!("0..{offset}");
     let ran = carve(&lab, &["f", "--dry-run", "--unallocated", "--range", &before]);

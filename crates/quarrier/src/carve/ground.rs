@@ -35,7 +35,7 @@ pub struct Free {
     pub bytes: u64,
     /// The number of ranges.
     pub ranges: usize,
-    /// `as ext at byte 0 says`, or several such file systems.
+    /// `according to ext at byte 0`, or several such file systems.
     pub according_to: String,
 }
 

@@ -52,7 +52,7 @@ impl Unallocated {
         self.places.unallocated_notices()
     }
 
-    /// The file systems that define the allocated bytes: `as ext at byte 0 says`.
+    /// The file systems that define the allocated bytes: `according to ext at byte 0`.
     pub(crate) fn according_to(&self) -> String {
         let systems = self.places.systems().iter();
         let systems: Vec<_> = systems
@@ -60,8 +60,7 @@ impl Unallocated {
             .collect();
         match systems.len() {
             0 => "outside of partitions".to_string(),
-            1 => format!("as {} says", systems[0]),
-            _ => format!("as {} say", systems.join(", ")),
+            _ => format!("according to {}", systems.join(", ")),
         }
     }
 }
@@ -70,8 +69,7 @@ impl Unallocated {
 fn with_advice(error: quarrier_files::Error) -> Error {
     match error {
         quarrier_files::Error::FileSystem { source_name: name, offset, found } => {
-            let reason =
-                format!("{found}, at byte {offset}; take all of it, without --unallocated");
+            let reason = format!("{found}, at byte {offset}; try without --unallocated");
             Error::Unsupported { name, reason }
         }
         error => error.into(),

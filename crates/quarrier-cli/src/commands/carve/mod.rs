@@ -145,7 +145,7 @@ fn what_to_try(reason: Skimming) -> &'static str {
     }
 }
 
-/// `36.0 MiB in 12 ranges, as ext at byte 0 says`.
+/// `36.0 MiB in 12 ranges, according to ext at byte 0`.
 fn free_in_words(free: &Free) -> String {
     let pieces = if free.ranges == 1 { "range" } else { "ranges" };
     format!("{} in {} {pieces}, {}", number::bytes(free.bytes), free.ranges, free.according_to)
