@@ -17,7 +17,7 @@ pub struct Bar {
     /// Standard deviation of the value.
     pub spread: f64,
     /// The value as formatted text.
-    pub told: Markup,
+    pub value_text: Markup,
     /// The colour of the bar.
     pub colour: Colour,
 }
@@ -47,7 +47,7 @@ pub fn bars(bars: &[Bar]) -> Markup {
                         }
                     }
                 }
-                div.value { (bar.told) }
+                div.value { (bar.value_text) }
             }
         }
     }

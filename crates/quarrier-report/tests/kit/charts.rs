@@ -69,7 +69,7 @@ fn check(values: &[f64]) {
         under: String::new(),
         value,
         spread: value / 2.0,
-        told: html! { (number::percent(value)) },
+        value_text: html! { (number::percent(value)) },
         colour: Colour::GREEN,
     };
     parts.push(bars(&values.iter().map(bar_of).collect::<Vec<_>>()));

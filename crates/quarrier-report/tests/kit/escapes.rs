@@ -27,7 +27,7 @@ fn everywhere(text: &str) -> String {
         under: text.into(),
         value: 1.0,
         spread: 0.5,
-        told: html! { (text) },
+        value_text: html! { (text) },
         colour: Colour::BLUE,
     };
     let rows = html! { tr { td title=(text) { (text) } (cells([text])) } };

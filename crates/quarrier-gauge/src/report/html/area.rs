@@ -111,11 +111,18 @@ fn sentence(words: &str) -> String {
 
 /// A reading as a bar.
 fn bar(name: String, under: String, reading: &Reading) -> Bar {
-    let told = html! {
+    let value_text = html! {
         (quantity::value(reading.value, reading.unit)) " " small { (spread(reading)) }
         (mark(reading))
     };
-    Bar { name, under, value: reading.value, spread: reading.stddev, told, colour: Colour::BLUE }
+    Bar {
+        name,
+        under,
+        value: reading.value,
+        spread: reading.stddev,
+        value_text,
+        colour: Colour::BLUE,
+    }
 }
 
 /// The standard deviation as a share of the value: `± 0.4 %`.
