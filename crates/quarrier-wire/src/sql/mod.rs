@@ -11,7 +11,7 @@ mod utility;
 
 pub(crate) use copy::{CopyFormat, CopyOptions};
 pub use parameters::{literal, parameter_count, sql_name, with_parameters};
-pub use rewrite::{Said, cast_kinds, lists_of_names, plain, said, with_words};
+pub use rewrite::{StatementNames, cast_kinds, lists_of_names, plain, statement_names, with_words};
 pub use subscribe::{SubscribeText, subscribe_text};
 pub(crate) use time::milliseconds;
 pub(crate) use tokens::split;

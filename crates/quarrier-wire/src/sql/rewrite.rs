@@ -6,7 +6,7 @@ use crate::failure::Result;
 
 /// The names in a statement, according to its tokens, in lower case.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Said {
+pub struct StatementNames {
     /// All words and names.
     pub names: Vec<String>,
     /// Names followed by a parenthesis.
@@ -19,20 +19,20 @@ pub struct Said {
 ///
 /// # Errors
 /// If the statement is incomplete.
-pub fn said(text: &str) -> Result<Said> {
-    let mut said = Said::default();
+pub fn statement_names(text: &str) -> Result<StatementNames> {
+    let mut found = StatementNames::default();
     let all = tokens(text)?;
     for (place, token) in all.iter().enumerate() {
         let Some(name) = token.name().map(|name| name.to_ascii_lowercase()) else { continue };
         let mark = all.get(place + 1).filter(|next| next.kind == Kind::Mark).map(|next| next.text);
         match mark {
-            Some("(") => said.called.push(name.clone()),
-            Some(".") => said.before_points.push(name.clone()),
+            Some("(") => found.called.push(name.clone()),
+            Some(".") => found.before_points.push(name.clone()),
             _ => {}
         }
-        said.names.push(name);
+        found.names.push(name);
     }
-    Ok(said)
+    Ok(found)
 }
 
 /// Returns the types to which parameters are cast directly: `$1::int`.
@@ -87,7 +87,7 @@ fn kind_named(name: &str) -> Option<u32> {
     })
 }
 
-impl Said {
+impl StatementNames {
     /// Whether any of these names occurs.
     pub fn names_any(&self, names: &[&str]) -> bool {
         self.names.iter().any(|name| names.contains(&name.as_str()))
@@ -356,17 +356,17 @@ mod tests {
         let kinds =
             cast_kinds("SELECT $2::int, x = any($1::oid[]), $3::pg_catalog.text, $4").unwrap();
         assert_eq!(kinds, [(1, crate::kind::INT4), (0, 1028), (2, crate::kind::TEXT)]);
-        let said = said("SELECT version(), a.\"B\" FROM Pg_Class").unwrap();
-        assert_eq!(said.called, ["version"]);
-        assert_eq!(said.before_points, ["a"]);
-        assert!(said.names.contains(&"pg_class".to_string()));
+        let found = statement_names("SELECT version(), a.\"B\" FROM Pg_Class").unwrap();
+        assert_eq!(found.called, ["version"]);
+        assert_eq!(found.before_points, ["a"]);
+        assert!(found.names.contains(&"pg_class".to_string()));
     }
 
     proptest::proptest! {
         #[test]
         fn no_text_makes_it_panic(text in "(pg_catalog|OPERATOR|COLLATE|oid|::|[.:()'a\\[\\]$ ])*") {
             let _ = plain(&text, |_| None);
-            let _ = (said(&text), cast_kinds(&text));
+            let _ = (statement_names(&text), cast_kinds(&text));
         }
     }
 }

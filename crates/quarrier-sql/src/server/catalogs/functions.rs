@@ -13,7 +13,7 @@ use datafusion::logical_expr::{
 };
 use datafusion::prelude::SessionContext;
 use datafusion::sql::sqlparser::keywords::ALL_KEYWORDS;
-use quarrier_wire::{kind, said};
+use quarrier_wire::{kind, statement_names};
 
 /// The answer of a function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -107,7 +107,7 @@ pub(super) fn register(context: &SessionContext) {
 /// Replaces the keywords for the current user by the user's name.
 pub(super) fn with_user(text: &str, user: &str) -> quarrier_wire::Result<String> {
     let words = ["current_user", "session_user", "current_role", "user"];
-    if !said(text)?.names_any(&words) {
+    if !statement_names(text)?.names_any(&words) {
         return Ok(text.to_string());
     }
     let quoted = format!("'{}'", user.replace('\'', "''"));

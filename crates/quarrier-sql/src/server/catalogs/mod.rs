@@ -14,7 +14,7 @@ use futures::StreamExt;
 use quarrier::DataFolder;
 use quarrier_wire::{
     Asker, Board, Failure, Prepared, Reply, Result, Rows, TableInfo, Value, cast_kinds, kind,
-    lists_of_names, literal, parameter_count, plain, said, state, with_parameters,
+    lists_of_names, literal, parameter_count, plain, state, statement_names, with_parameters,
 };
 
 use super::failure::failed;
@@ -63,9 +63,9 @@ impl Catalogs {
 
     /// Returns whether a statement queries catalogs rather than served tables.
     pub(super) fn are_asked(text: &str, is_served: impl Fn(&String) -> bool) -> Result<bool> {
-        let said = said(text)?;
+        let statement = statement_names(text)?;
         let is_own = |name: &String| name.starts_with("pg_") || name == "information_schema";
-        let calls = said.called.iter().any(|name| functions::has(name));
+        let calls = statement.called.iter().any(|name| functions::has(name));
         let is_word = |name: &String| {
             matches!(
                 name.as_str(),
@@ -77,11 +77,11 @@ impl Catalogs {
                     | "current_schema"
             )
         };
-        let names_tables = || said.names.iter().any(is_served);
+        let names_tables = || statement.names.iter().any(is_served);
         let names_words =
-            said.names.iter().any(is_word) && !said.names.iter().any(|it| it == "from");
-        Ok(said.names.iter().any(is_own)
-            || said.before_points.iter().any(|it| it == live::SCHEMA)
+            statement.names.iter().any(is_word) && !statement.names.iter().any(|it| it == "from");
+        Ok(statement.names.iter().any(is_own)
+            || statement.before_points.iter().any(|it| it == live::SCHEMA)
             || ((calls || names_words) && !names_tables()))
     }
 
