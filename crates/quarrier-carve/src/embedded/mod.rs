@@ -336,7 +336,7 @@ fn recognised(bytes: &[u8]) -> Option<(Kind, usize, String)> {
     let source = Memory::new("member", bytes);
     let mut view = View::new(&source);
     for format in format::ALL {
-        if !format.signatures().iter().any(|signature| signature.stands_in(bytes)) {
+        if !format.signatures().iter().any(|signature| signature.matches(bytes)) {
             continue;
         }
         view.look_at(&[Extent { offset: 0, length: source.length() }], u64::MAX);

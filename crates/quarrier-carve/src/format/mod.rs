@@ -110,7 +110,7 @@ pub struct Signature {
 
 impl Signature {
     /// Whether a file that begins with `bytes` has this signature.
-    pub fn stands_in(&self, bytes: &[u8]) -> bool {
+    pub fn matches(&self, bytes: &[u8]) -> bool {
         let Some(there) = usize::try_from(self.at).ok().and_then(|at| bytes.get(at..)) else {
             return false;
         };
