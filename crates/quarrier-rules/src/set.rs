@@ -39,7 +39,7 @@ pub struct Rule {
     /// The number of strings with patterns, and the number of all strings.
     pub strings: (usize, usize),
     /// Whether the condition depends on the number or the offsets of matches.
-    pub is_of_places: bool,
+    pub needs_offsets: bool,
     /// The names of strings, with the dollar sign, that may match with a zero after each byte.
     wide: Vec<String>,
 }
@@ -272,7 +272,7 @@ impl Inner {
             is_private: rule.is_private,
             is_global: rule.is_global,
             strings: (gated, rule.variables.len()),
-            is_of_places: is_of_places(condition),
+            needs_offsets: needs_offsets(condition),
             wide: wide(rule),
         });
         self.logic.push(Logic::of(rule, names));
@@ -419,7 +419,7 @@ fn needs(condition: &str, names: &Names) -> Vec<u32> {
 }
 
 /// Whether a condition depends on the number or the offsets of matches, not only on their presence.
-fn is_of_places(condition: &str) -> bool {
+fn needs_offsets(condition: &str) -> bool {
     condition.contains(['#', '@', '!'])
         || words(condition).any(|(_, word, _)| matches!(word, "at" | "in"))
 }
@@ -441,8 +441,8 @@ mod tests {
 
     #[test]
     fn conditions_that_ask_where_strings_are() {
-        assert!(["#a > 1", "$a at 0", "$a in (0..1)", "@a[1] == 1"].into_iter().all(is_of_places));
-        assert!(!["$a and $b", "2 of them", "that"].into_iter().any(is_of_places));
+        assert!(["#a > 1", "$a at 0", "$a in (0..1)", "@a[1] == 1"].into_iter().all(needs_offsets));
+        assert!(!["$a and $b", "2 of them", "that"].into_iter().any(needs_offsets));
     }
 
     #[test]

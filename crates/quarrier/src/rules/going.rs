@@ -250,7 +250,7 @@ impl Going<'_, '_> {
                 rule.name,
                 rules.matches_max(),
             );
-            if rule.is_of_places {
+            if rule.needs_offsets {
                 self.done.missing(line);
             } else if holds {
                 self.done.notice(line);
