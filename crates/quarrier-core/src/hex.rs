@@ -9,7 +9,7 @@ pub enum HexError {
     /// A character that is not a digit, `?` or a separator, and its position, counted from 1.
     Character(char, usize),
     /// A separator between the two digits of a byte, and its position, counted from 1.
-    CutInTwo(usize),
+    SplitByte(usize),
     /// The last byte has one digit.
     OddDigits,
 }
@@ -20,7 +20,7 @@ impl fmt::Display for HexError {
             HexError::Character(c, at) => {
                 write!(f, "'{c}' at character {at} is not a hexadecimal digit, '?' or blank")
             }
-            HexError::CutInTwo(at) => write!(f, "a byte is split at character {at}"),
+            HexError::SplitByte(at) => write!(f, "a byte is split at character {at}"),
             HexError::OddDigits => {
                 f.write_str("has an odd number of digits; write each byte with two")
             }
@@ -53,7 +53,7 @@ pub fn parse_masked(text: &str) -> Result<Vec<(u8, u8)>, HexError> {
             None if !(c.is_whitespace() || matches!(c, ',' | ':')) => {
                 return Err(HexError::Character(c, at + 1));
             }
-            None if high.is_some() => return Err(HexError::CutInTwo(at + 1)),
+            None if high.is_some() => return Err(HexError::SplitByte(at + 1)),
             None => continue,
         };
         match high.take() {
@@ -77,7 +77,7 @@ mod tests {
         assert_eq!(parse_masked(" "), Ok(Vec::new()));
         for (text, error) in [
             ("FF D", HexError::OddDigits),
-            ("F F", HexError::CutInTwo(2)),
+            ("F F", HexError::SplitByte(2)),
             ("GG", HexError::Character('G', 1)),
             ("é1", HexError::Character('é', 1)),
             ("é", HexError::Character('é', 1)),
