@@ -1,7 +1,7 @@
 //! FIX (`tag=value`, each followed by SOH) and NVFIX (`name=value`).
 //!
 //! ```text
-//!  8=FIX.4.4|9=57|35=D|…|10=128|  ─→ verify: length and sum right? ─→ foreseen ─→ Row
+//!  8=FIX.4.4|9=57|35=D|…|10=128|  ─→ verify: length and sum right? ─→ predicted ─→ Row
 //!                                    ends of fields, in one pass      fields as in
 //!                                    over the message                 earlier messages
 //!                                     └── no ─→ envelope: reason ─→ parser: mispredicted fields
@@ -18,7 +18,7 @@
 mod bytes;
 mod dictionary;
 mod envelope;
-mod foreseen;
+mod predicted;
 mod lanes;
 mod names;
 mod opening;

@@ -6,7 +6,7 @@
 //!  └ begin ─┘     └───── body ────────┘      two comparisons of up to 64 bytes
 //! ```
 
-use super::foreseen::Act;
+use super::predicted::Act;
 use super::parser::Step;
 use super::verify::Verified;
 use crate::arch::{Marks, Short};

@@ -10,7 +10,7 @@ use super::SEPARATOR;
 use super::bytes::{digits, find_separator, load};
 use super::dictionary::{Dictionary, FixType, GroupId};
 use super::envelope::{self, Keys};
-use super::foreseen::{self, Act};
+use super::predicted::{self, Act};
 use super::names::Names;
 use super::opening::Opening;
 use super::slots::{Place, SlotId, Slots};
@@ -346,7 +346,7 @@ impl MessageType {
     /// value.
     #[inline(always)]
     fn step(&self, bytes: &[u8], at: usize, step: &mut usize) -> Option<(KnownField, usize)> {
-        let found = foreseen::follow(&self.steps, bytes, at, step)?;
+        let found = predicted::follow(&self.steps, bytes, at, step)?;
         *step += 1;
         Some((found.known, at + found.key.len()))
     }
