@@ -18,11 +18,11 @@
 mod bytes;
 mod dictionary;
 mod envelope;
-mod predicted;
 mod lanes;
 mod names;
 mod opening;
 mod parser;
+mod predicted;
 mod slots;
 mod time;
 mod value;

@@ -6,8 +6,8 @@
 //!  └ begin ─┘     └───── body ────────┘      two comparisons of up to 64 bytes
 //! ```
 
-use super::predicted::Act;
 use super::parser::Step;
+use super::predicted::Act;
 use super::verify::Verified;
 use crate::arch::{Marks, Short};
 use crate::build::{FieldId, Row};
