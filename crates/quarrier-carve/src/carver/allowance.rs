@@ -12,7 +12,7 @@ pub(super) const CANDIDATE_BYTES: u64 = 64;
 /// stride gets its share by bytes.
 const AGAIN_BYTES: u64 = 512 << 20;
 /// Maximum number of candidates of a stride without fuel whose first bytes are kept.
-const GIVEN_UP_MAX: u32 = 256;
+const HEADERS_MAX: u32 = 256;
 
 /// The remaining fuel. It carries over from part to part of a stride, so that a stride with very many
 /// candidates costs no more than one with few.
@@ -21,14 +21,14 @@ pub struct Allowance {
     /// Fuel by attempt, in bytes.
     pub fuel_bytes: [u64; 4],
     /// The number of candidates whose first bytes may still be kept, though no fuel is left for them.
-    pub given_up: u32,
+    pub headers_left: u32,
 }
 
 impl Allowance {
     /// The allowance of a stride that has not begun.
     pub(super) const WHOLE: Allowance = Allowance {
         fuel_bytes: [STRIDE_FUEL_BYTES, 2 * STRIDE_FUEL_BYTES, FUEL_BYTES[2], FUEL_BYTES[3]],
-        given_up: GIVEN_UP_MAX,
+        headers_left: HEADERS_MAX,
     };
 
     /// Returns the fuel of a candidate in an attempt.
@@ -46,8 +46,8 @@ impl Allowance {
 
     /// Returns whether the first bytes of one more candidate without fuel are kept.
     pub(super) fn keeps_one_more(&mut self) -> bool {
-        let keeps = self.given_up > 0;
-        self.given_up = self.given_up.saturating_sub(1);
+        let keeps = self.headers_left > 0;
+        self.headers_left = self.headers_left.saturating_sub(1);
         keeps
     }
 }

@@ -18,7 +18,7 @@ use crate::view::{Extent, View, cut};
 /// Additional fuel in bytes for each extent of a file that a file system knows.
 const JUMP_FUEL_BYTES: u64 = 64 << 10;
 /// Number of bytes to keep of a candidate without fuel.
-const GIVEN_UP_BYTES: u64 = 512;
+const HEADER_ONLY_BYTES: u64 = 512;
 
 /// A candidate with its validator's verdict.
 #[derive(Debug, Clone)]
@@ -142,7 +142,7 @@ impl Judge<'_> {
         let mut by_rank: Vec<_> = still.iter().map(|(one, rank)| (*rank, *one)).collect();
         by_rank.sort_unstable();
         for (_, one) in by_rank.into_iter().take_while(|_| left.keeps_one_more()) {
-            judgement.judged.push(self.given_up(one));
+            judgement.judged.push(self.header_only(one));
         }
         judgement.unread = still.into_iter().map(|(one, _)| one).collect();
     }
@@ -246,12 +246,12 @@ impl Judge<'_> {
     }
 
     /// Makes the result for a candidate for which no fuel is left.
-    fn given_up(&self, candidate: Candidate) -> Judged {
+    fn header_only(&self, candidate: Candidate) -> Judged {
         let format = self.formats[candidate.format as usize];
         let verdict = Verdict::Broken {
             kind: format.kinds()[0],
             sure: 0,
-            at: GIVEN_UP_BYTES,
+            at: HEADER_ONLY_BYTES,
             reason: "too many candidates of its size here to read them all".to_string(),
         };
         Judged { candidate, verdict, extents: Vec::new(), is_confirmed: false }

@@ -103,7 +103,7 @@ impl Journal {
             "seen": stride.alignment.seen,
             "aligned": stride.alignment.aligned,
             "midway": stride.midway.map(|midway| {
-                json!([midway.step_bytes, midway.left.fuel_bytes, midway.left.given_up])
+                json!([midway.step_bytes, midway.left.fuel_bytes, midway.left.headers_left])
             }),
         });
         text += &line_of('S', &done.to_string());
@@ -273,8 +273,8 @@ fn skimmed_of(value: &Value, carver: &Carver<'_>) -> Option<SkimmedRange> {
 fn midway_of(value: &Value) -> Option<Midway> {
     let fuel = value.get(1)?.as_array()?.iter();
     let fuel: Vec<u64> = fuel.map(Value::as_u64).collect::<Option<_>>()?;
-    let given_up = u32::try_from(value.get(2)?.as_u64()?).ok()?;
-    let left = Allowance { fuel_bytes: fuel.try_into().ok()?, given_up };
+    let headers_left = u32::try_from(value.get(2)?.as_u64()?).ok()?;
+    let left = Allowance { fuel_bytes: fuel.try_into().ok()?, headers_left };
     Some(Midway { step_bytes: value.get(0)?.as_u64()?, left })
 }
 
