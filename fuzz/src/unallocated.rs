@@ -86,7 +86,7 @@ pub fn run(bytes: &[u8]) -> Verdict {
             assert!(ends && found.ranges.iter().all(|range| range.start < range.end));
             assert!(found.ranges.last().is_none_or(|last| last.end <= length));
             assert!(found.volumes.iter().all(|volume| volume.free_bytes <= volume.length));
-            for passed in &found.passed_over {
+            for passed in &found.skipped_partitions {
                 let is_apart = |range: &std::ops::Range<u64>| {
                     range.end <= passed.range.start || range.start >= passed.range.end
                 };

@@ -45,6 +45,6 @@ pub use error::{Error, Result};
 pub use folder::{Folder, Written};
 pub use known::Known;
 pub use places::{Place, PlaceState, Places};
-pub use systems::{PassedOver, System, SystemKind, Systems, find};
+pub use systems::{SkippedPartition, System, SystemKind, Systems, find};
 pub use time::time_in_words;
 pub use walk::Damages;

@@ -71,7 +71,7 @@ pub struct System {
 
 /// A skipped partition.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PassedOver {
+pub struct SkippedPartition {
     /// Its bytes in the source.
     pub range: Range<u64>,
     /// Its contents: `"swap"`, `"F2FS"`, `"an unknown file system"`, `"a FAT too short for its
@@ -79,7 +79,7 @@ pub struct PassedOver {
     pub what: String,
 }
 
-impl PassedOver {
+impl SkippedPartition {
     /// A one-line message.
     pub fn in_words(&self) -> String {
         let Range { start, end } = self.range;
@@ -93,7 +93,7 @@ pub struct Systems {
     /// By offset.
     pub systems: Vec<System>,
     /// Partitions without a supported file system, by offset.
-    pub passed_over: Vec<PassedOver>,
+    pub skipped_partitions: Vec<SkippedPartition>,
     /// A message about the partition table.
     pub notice: Option<String>,
 }
@@ -101,8 +101,8 @@ pub struct Systems {
 impl Systems {
     /// Messages about skipped partitions and damage.
     pub fn notices(&self) -> Vec<String> {
-        let passed_over = self.passed_over.iter().map(PassedOver::in_words);
-        self.notice.iter().cloned().chain(passed_over).collect()
+        let skipped_partitions = self.skipped_partitions.iter().map(SkippedPartition::in_words);
+        self.notice.iter().cloned().chain(skipped_partitions).collect()
     }
 
     /// Whether paths need a partition number to be unique.
@@ -146,7 +146,7 @@ pub fn find(source: &dyn Source) -> Result<Systems> {
             Err(Error::FileSystem { found, .. }) => found,
             Err(error) => return Err(error),
         };
-        found.passed_over.push(PassedOver { range: span, what });
+        found.skipped_partitions.push(SkippedPartition { range: span, what });
     }
     Ok(found)
 }

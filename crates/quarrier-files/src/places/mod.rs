@@ -19,7 +19,7 @@ use quarrier_core::source::Source;
 
 use crate::entry::{Extent, State};
 use crate::error::{Error, Result};
-use crate::systems::{PassedOver, System, SystemKind, Systems, find};
+use crate::systems::{SkippedPartition, System, SystemKind, Systems, find};
 use crate::unallocated::{self, Volume};
 use gathered::{Gathered, Origin};
 use overlaps::disjoint;
@@ -136,7 +136,7 @@ pub struct Places {
     /// The file systems whose free space is known, sorted and disjoint.
     judged: Vec<Range<u64>>,
     systems: Vec<System>,
-    passed_over: Vec<PassedOver>,
+    skipped_partitions: Vec<SkippedPartition>,
     /// Damage, one message per element.
     damages: Vec<String>,
     source_bytes: u64,
@@ -160,7 +160,7 @@ impl Places {
             found => found?,
         };
         let are_several = found.are_several();
-        let Systems { systems, passed_over, notice } = found;
+        let Systems { systems, skipped_partitions, notice } = found;
         let mut damages: Vec<String> = notice.into_iter().collect();
         let (free, judged) = match unallocated::find(source) {
             Ok(found) => (found.ranges, found.volumes.iter().map(Volume::span).collect()),
@@ -200,7 +200,7 @@ impl Places {
             free,
             judged,
             systems,
-            passed_over,
+            skipped_partitions,
             damages,
             source_bytes,
         })
@@ -208,8 +208,8 @@ impl Places {
 
     /// Messages about damage and skipped partitions.
     pub fn notices(&self) -> Vec<String> {
-        let passed_over = self.passed_over.iter().map(PassedOver::in_words);
-        self.damages.iter().cloned().chain(passed_over).collect()
+        let skipped_partitions = self.skipped_partitions.iter().map(SkippedPartition::in_words);
+        self.damages.iter().cloned().chain(skipped_partitions).collect()
     }
 
     /// The file systems, by offset.

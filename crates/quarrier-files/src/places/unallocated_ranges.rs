@@ -9,7 +9,7 @@
 use std::ops::Range;
 
 use super::{Places, Rank};
-use crate::systems::PassedOver;
+use crate::systems::SkippedPartition;
 
 impl Places {
     /// The bytes that no allocated file owns, sorted, with adjacent ranges merged: free clusters,
@@ -35,11 +35,12 @@ impl Places {
         let damages = self.damages.iter().map(|damage| {
             format!("{damage}; the bytes of files that could not be listed count as unallocated")
         });
-        let passed_over = self.passed_over.iter().map(|PassedOver { range, what }| {
-            let Range { start, end } = range;
-            format!("bytes {start}..{end} count as unallocated: a partition with {what}")
-        });
-        damages.chain(passed_over).collect()
+        let skipped_partitions =
+            self.skipped_partitions.iter().map(|SkippedPartition { range, what }| {
+                let Range { start, end } = range;
+                format!("bytes {start}..{end} count as unallocated: a partition with {what}")
+            });
+        damages.chain(skipped_partitions).collect()
     }
 }
 

@@ -29,7 +29,7 @@ use crate::iso;
 use crate::other;
 use crate::part::Part;
 use crate::partitions::{self, Partition, Table};
-use crate::systems::PassedOver;
+use crate::systems::SkippedPartition;
 use free::Free;
 
 /// The free bytes of a source.
@@ -40,7 +40,7 @@ pub struct Unallocated {
     /// The file systems whose bitmaps were read, by offset.
     pub volumes: Vec<Volume>,
     /// The partitions whose free bytes are unknown, by offset. None of their bytes count as free.
-    pub passed_over: Vec<PassedOver>,
+    pub skipped_partitions: Vec<SkippedPartition>,
     /// A message to show if the partition table is damaged and its backup was used.
     pub notice: Option<String>,
 }
@@ -68,8 +68,8 @@ impl Volume {
 impl Unallocated {
     /// Messages about skipped partitions and damage.
     pub fn notices(&self) -> Vec<String> {
-        let passed_over = self.passed_over.iter().map(PassedOver::in_words);
-        self.notice.iter().cloned().chain(passed_over).collect()
+        let skipped_partitions = self.skipped_partitions.iter().map(SkippedPartition::in_words);
+        self.notice.iter().cloned().chain(skipped_partitions).collect()
     }
 
     /// The total number of free bytes.
@@ -111,7 +111,7 @@ pub fn find(source: &dyn Source) -> Result<Unallocated> {
              APFS)",
         ));
     }
-    let (mut volumes, mut passed_over) = (Vec::new(), Vec::new());
+    let (mut volumes, mut skipped_partitions) = (Vec::new(), Vec::new());
     let mut outside = 0;
     for partition in partitions {
         let Partition { span, .. } = &partition;
@@ -120,18 +120,18 @@ pub fn find(source: &dyn Source) -> Result<Unallocated> {
         let part = whole.within(span.clone());
         match inside(&part, &partition, &mut free)? {
             Ok(kind) => volumes.push((kind, span.clone())),
-            Err(what) => passed_over.push(PassedOver { range: span.clone(), what }),
+            Err(what) => skipped_partitions.push(SkippedPartition { range: span.clone(), what }),
         }
     }
     free.add(outside..source.length(), &whole)?;
-    Ok(summed(free, volumes, passed_over, notice))
+    Ok(summed(free, volumes, skipped_partitions, notice))
 }
 
 /// Combines the results.
 fn summed(
     free: Free,
     volumes: Vec<(&'static str, Range<u64>)>,
-    passed_over: Vec<PassedOver>,
+    skipped_partitions: Vec<SkippedPartition>,
     notice: Option<String>,
 ) -> Unallocated {
     let ranges = free.into_ranges();
@@ -142,7 +142,7 @@ fn summed(
         free_bytes: shared(&ranges, &span),
     };
     let volumes = volumes.into_iter().map(with_free_bytes).collect();
-    Unallocated { ranges, volumes, passed_over, notice }
+    Unallocated { ranges, volumes, skipped_partitions, notice }
 }
 
 /// Adds the free bytes of the file system in a partition and returns its name; otherwise `Err` with the

@@ -145,7 +145,7 @@ fn gpt_disk() -> Vec<u8> {
 fn check_gpt_disk(disk: &[u8]) -> Option<String> {
     let found = found(disk).unwrap();
     assert_eq!(found.volumes.len(), 2);
-    assert!(found.passed_over.is_empty());
+    assert!(found.skipped_partitions.is_empty());
     assert!(is_free(&found, 0, 100 * 512) && is_free(&found, 300 * 512, 100 * 512));
     assert!(is_taken(&found, 103 * 512, 1024) && is_taken(&found, 203 * 512, 1024));
     found.notice
@@ -206,7 +206,7 @@ fn partitions_without_a_known_file_system_are_skipped() {
     put(&mut disk, 700 * 512 + 19, &[0xFF, 0xFF]);
     let found = found(&disk).unwrap();
     let passed: Vec<_> =
-        found.passed_over.iter().map(|one| (&*one.what, one.range.start / 512)).collect();
+        found.skipped_partitions.iter().map(|one| (&*one.what, one.range.start / 512)).collect();
     let expected = [
         ("BIOS boot", 10),
         ("Microsoft Reserved", 20),
@@ -233,7 +233,7 @@ fn partitions_of_an_mbr_are_passed_over_by_their_type() {
     mbr_entry(&mut disk, 0, 0, 0x82, 10, 20);
     mbr_entry(&mut disk, 0, 1, 0x83, 50, 40);
     let found = found(&disk).unwrap();
-    let passed: Vec<_> = found.passed_over.iter().map(|one| &*one.what).collect();
+    let passed: Vec<_> = found.skipped_partitions.iter().map(|one| &*one.what).collect();
     assert_eq!(passed, ["swap", "an unknown file system"]);
     assert_eq!(found.ranges, [0..10 * 512, 30 * 512..50 * 512, 90 * 512..100 * 512]);
 }
