@@ -85,7 +85,7 @@ pub struct Progress {
 /// Observes a running load, from any of its threads.
 pub trait LoadWatch: Send {
     /// A message was rejected. Called in the order of the source, at most [`Limits::rejects_max`] times.
-    fn left_out(&mut self, reject: &Reject) {
+    fn rejected(&mut self, reject: &Reject) {
         let _ = reject;
     }
 

@@ -109,7 +109,7 @@ impl<'o> Order<'o> {
             state.stored.rejected_listed += 1;
             if state.stored.rejected_listed <= self.limits.rejects_max as u64 {
                 let reject = Reject::new(self.name, place, reject.fault, &reject.bytes);
-                state.watch.left_out(&reject);
+                state.watch.rejected(&reject);
             }
         }
         state.lines += checked.lines;

@@ -23,7 +23,7 @@ impl LoadWatch for StopAt<'_> {
         }
     }
 
-    fn left_out(&mut self, reject: &Reject) {
+    fn rejected(&mut self, reject: &Reject) {
         self.lines.push(reject.line);
     }
 }

@@ -316,7 +316,7 @@ struct Listing<'l> {
 }
 
 impl LoadWatch for Listing<'_> {
-    fn left_out(&mut self, reject: &Reject) {
+    fn rejected(&mut self, reject: &Reject) {
         self.first.get_or_insert_with(|| reject.clone());
         if let Some(list) = self.list
             && self.failed.is_none()

@@ -105,8 +105,8 @@ pub(super) struct Indexing<'i> {
 }
 
 impl LoadWatch for Indexing<'_> {
-    fn left_out(&mut self, reject: &Reject) {
-        self.watch.left_out(reject);
+    fn rejected(&mut self, reject: &Reject) {
+        self.watch.rejected(reject);
     }
 
     fn progressed(&mut self, progress: &Progress) {
