@@ -11,7 +11,7 @@ use quarrier_messages::frame::Reader;
 
 use super::again::{self, Printed, RereadReason};
 use super::conditions::named_kind;
-use super::rejects::{LeftOut, List};
+use super::rejects::{List, SourceRejects};
 use super::watch::{Rows, Watch};
 use super::worker::{Broken, ChunkOutput, Setup, Worker};
 use crate::Error;
@@ -48,7 +48,7 @@ pub(super) struct Drain<'d, 's> {
     pub(super) tally: &'d mut Tally,
     pub(super) watch: &'d mut dyn Watch,
     pub(super) list: &'d mut Option<List>,
-    pub(super) left_out: LeftOut,
+    pub(super) source_rejects: SourceRejects,
     pub(super) ended: Option<Ended>,
     /// The output for this source so far.
     pub(super) printed: Printed,
@@ -91,7 +91,7 @@ impl<'d, 's> Drain<'d, 's> {
             tally,
             watch,
             list,
-            left_out: LeftOut::default(),
+            source_rejects: SourceRejects::default(),
             ended: None,
             printed: Printed::default(),
             earlier,
@@ -229,12 +229,14 @@ impl<'d, 's> Drain<'d, 's> {
             }
             _ => &found.rejects[..],
         };
-        if let Err(error) = self.left_out.add(self.name, (offset, self.lines), rejects, self.list) {
+        if let Err(error) =
+            self.source_rejects.add(self.name, (offset, self.lines), rejects, self.list)
+        {
             return self.end(Ended::Failed(error));
         }
-        self.left_out.count += found.rejected;
+        self.source_rejects.count += found.rejected;
         self.tally.rejected += found.rejected;
-        self.left_out.messages += found.messages + found.rejected;
+        self.source_rejects.messages += found.messages + found.rejected;
         self.tally.messages += found.messages;
         for (sum, count) in self.tally.counts.iter_mut().zip(&found.counts) {
             *sum = sum.saturating_add(*count).min(self.tally.limit);

@@ -27,7 +27,7 @@ mod watch;
 mod worker;
 
 pub use conditions::Conditions;
-pub use rejects::LeftOut;
+pub use rejects::SourceRejects;
 pub use running::Filtered;
 pub use watch::{Done, Header, Message, Rows, Watch};
 

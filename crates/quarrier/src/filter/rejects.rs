@@ -98,7 +98,7 @@ impl Drop for List {
 /// The rejected messages of one source.
 #[derive(Debug, Default)]
 #[non_exhaustive]
-pub struct LeftOut {
+pub struct SourceRejects {
     /// The number of rejected messages.
     pub count: u64,
     /// The number of messages, rejected ones included.
@@ -107,7 +107,7 @@ pub struct LeftOut {
     pub first: Option<(u64, String)>,
 }
 
-impl LeftOut {
+impl SourceRejects {
     /// Adds rejects from bytes that start at `offset` of the source, before which `lines` lines
     /// started.
     pub(super) fn add(

@@ -402,7 +402,7 @@ impl<'f, 'w> Session<'f, 'w> {
         if let Some(again @ Ended::Again(_)) = ended {
             return Err(again);
         }
-        drain.watch.left_out(name, &drain.left_out);
+        drain.watch.rejected(name, &drain.source_rejects);
         let mut workers = kernel.into_workers();
         workers.push(drain.into_worker());
         self.learn(&setup.rebinding, &workers);

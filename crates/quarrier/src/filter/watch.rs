@@ -10,7 +10,7 @@ use quarrier_core::pipeline::Run;
 
 use super::columns::arrow_schema;
 use super::conditions::Conditions;
-use super::rejects::LeftOut;
+use super::rejects::SourceRejects;
 use super::show::{OutputKind, header};
 use super::worker::ChunkOutput;
 use crate::{Error, Result};
@@ -69,8 +69,8 @@ pub trait Watch: Send {
     }
 
     /// A source has rejected messages.
-    fn left_out(&mut self, name: &str, left_out: &LeftOut) {
-        let _ = (name, left_out);
+    fn rejected(&mut self, name: &str, rejects: &SourceRejects) {
+        let _ = (name, rejects);
     }
 
     /// A source is done.

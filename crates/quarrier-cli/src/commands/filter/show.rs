@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use quarrier::Error;
-use quarrier::filter::{Done, Header, LeftOut, Rows, Watch};
+use quarrier::filter::{Done, Header, Rows, SourceRejects, Watch};
 
 use super::form;
 use super::out::{Held, Out};
@@ -96,12 +96,12 @@ impl Watch for Show<'_> {
         self.worsen(Outcome::Incomplete);
     }
 
-    fn left_out(&mut self, name: &str, left_out: &LeftOut) {
-        let Some((line, reason)) = left_out.first.as_ref().filter(|_| !self.filter.quiet) else {
+    fn rejected(&mut self, name: &str, rejects: &SourceRejects) {
+        let Some((line, reason)) = rejects.first.as_ref().filter(|_| !self.filter.quiet) else {
             return;
         };
         let hint = if self.filter.rejects.is_some() { "" } else { "; --rejects FILE lists them" };
-        let (count, messages) = (left_out.count, left_out.messages);
+        let (count, messages) = (rejects.count, rejects.messages);
         let were = if count == 1 { "was" } else { "were" };
         complain(&format!(
             "{name}: {count} of {messages} messages {were} left out, the first at line {line}: \
