@@ -103,7 +103,7 @@ async fn answers(asked: StatementBatch, stop: Arc<AtomicBool>) -> Result<Answers
         rows.push(packing.await.map_err(failed)??);
     }
     let (loaded, notes) = (engine.take_loaded(), engine.take_notes());
-    let rejected = loaded.left_out.iter().map(|left_out| left_out.count).sum();
+    let rejected = loaded.rejects_by_file.iter().map(|file| file.count).sum();
     Ok(Answers { rows, rejects: loaded.rejects, rejected, notes })
 }
 

@@ -20,8 +20,8 @@ mod dialect;
 
 mod engine;
 pub use engine::{
-    Answer, Engine, LeftOut, Loaded, Options, Rounded, Statement, WORDS_MAX, WORDS_ON_ANY_STACK,
-    is_of_scan,
+    Answer, Engine, FileRejects, Loaded, Options, Rounded, Statement, WORDS_MAX,
+    WORDS_ON_ANY_STACK, is_of_scan,
 };
 
 mod error;

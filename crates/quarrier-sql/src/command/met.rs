@@ -33,11 +33,11 @@ pub(super) fn report(session: &Session<'_>) -> Result<()> {
     }
     loaded.notices.iter().for_each(|notice| complain(notice));
     let hint = if session.query.rejects.is_none() { "; --rejects FILE lists them" } else { "" };
-    for left_out in loaded.left_out.iter().take(FILES_REPORTED_MAX) {
-        complain(&format!("{left_out}{hint}"));
+    for file in loaded.rejects_by_file.iter().take(FILES_REPORTED_MAX) {
+        complain(&format!("{file}{hint}"));
     }
-    let more = loaded.left_out.iter().skip(FILES_REPORTED_MAX);
-    let messages: u64 = more.clone().map(|left_out| left_out.count).sum();
+    let more = loaded.rejects_by_file.iter().skip(FILES_REPORTED_MAX);
+    let messages: u64 = more.clone().map(|file| file.count).sum();
     if messages > 0 {
         complain(&format!(
             "{messages} messages of {} more files were left out{hint}",

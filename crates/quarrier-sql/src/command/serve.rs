@@ -101,7 +101,7 @@ async fn opened(
     }
     let loaded = engine.take_loaded();
     if !serve.quiet {
-        loaded.left_out.iter().for_each(|left_out| complain(&left_out.to_string()));
+        loaded.rejects_by_file.iter().for_each(|file| complain(&file.to_string()));
         loaded.damages.iter().chain(&loaded.notices).for_each(|line| complain(line));
         loaded.rounded.iter().for_each(|rounded| complain(&rounded.to_string()));
     }

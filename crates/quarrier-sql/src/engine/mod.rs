@@ -36,7 +36,7 @@ use crate::rewrite::{self, HiddenTables, KnownNames, Named, Rewritable, TableCol
 use crate::rows::Rows;
 use crate::{Error, Messages, Result};
 
-pub use crate::files::{LeftOut, Loaded, Rounded};
+pub use crate::files::{FileRejects, Loaded, Rounded};
 pub use answer::Answer;
 use answer::Planned;
 pub use direct::is_of_scan;

@@ -12,7 +12,7 @@ use quarrier_core::region::give_back_freed_memory;
 use quarrier_messages::{Format, Schema};
 
 use super::pieces::Pieces;
-use super::{LeftOut, Loaded, Opening, Rounded};
+use super::{FileRejects, Loaded, Opening, Rounded};
 use crate::net::caught_now;
 use crate::{Error, Messages, Result};
 
@@ -195,10 +195,10 @@ async fn blocking<T: Send + 'static>(
 /// Adds the problems of a piece of a source, but not its size.
 fn meet(met: &mut Loaded, piece: &mut quarrier::tables::Loaded) {
     let rounded = piece.rounded().map(|(column, count)| Rounded { column: column.into(), count });
-    let mut left_out = Vec::new();
-    match (met.left_out.first_mut(), piece.rejects.first()) {
+    let mut rejects_by_file = Vec::new();
+    match (met.rejects_by_file.first_mut(), piece.rejects.first()) {
         (Some(before), _) => before.count += piece.rejected,
-        (None, Some(first)) if piece.rejected > 0 => left_out.push(LeftOut {
+        (None, Some(first)) if piece.rejected > 0 => rejects_by_file.push(FileRejects {
             source: first.source.as_ref().into(),
             count: piece.rejected,
             line: first.line,
@@ -208,7 +208,7 @@ fn meet(met: &mut Loaded, piece: &mut quarrier::tables::Loaded) {
     }
     met.add(Loaded {
         rounded: rounded.collect(),
-        left_out,
+        rejects_by_file,
         rejects: std::mem::take(&mut piece.rejects),
         fields_left_out: piece.refused.count,
         has_replaced: piece.refused.names.iter().any(|name| piece.table.hidden().has(name)),

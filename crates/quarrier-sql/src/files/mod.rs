@@ -54,7 +54,7 @@ pub struct Loaded {
     /// Rejected messages, up to the limit.
     pub rejects: Vec<Reject>,
     /// The number of rejects of each file that has any, in the order of loading.
-    pub left_out: Vec<LeftOut>,
+    pub rejects_by_file: Vec<FileRejects>,
     /// Number of field values without a column, because there are too many columns.
     pub fields_left_out: u64,
     /// Columns of floats that hold values with more digits than a float has.
@@ -98,7 +98,7 @@ impl fmt::Display for Rounded {
 /// The rejects of one file; displays as a sentence.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
-pub struct LeftOut {
+pub struct FileRejects {
     /// The file.
     pub source: Arc<str>,
     /// The number of rejects.
@@ -109,9 +109,9 @@ pub struct LeftOut {
     pub reason: String,
 }
 
-impl fmt::Display for LeftOut {
+impl fmt::Display for FileRejects {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let LeftOut { source, count, line, reason } = self;
+        let FileRejects { source, count, line, reason } = self;
         let messages = if *count == 1 { "message was" } else { "messages were" };
         write!(f, "{source}: {count} {messages} left out, the first at line {line}: {reason}")
     }
@@ -120,7 +120,7 @@ impl fmt::Display for LeftOut {
 impl Loaded {
     pub(crate) fn add(&mut self, other: Loaded) {
         self.rejects.extend(other.rejects);
-        self.left_out.extend(other.left_out);
+        self.rejects_by_file.extend(other.rejects_by_file);
         self.fields_left_out += other.fields_left_out;
         for rounded in other.rounded {
             match self.rounded.iter_mut().find(|known| known.column == rounded.column) {

@@ -94,7 +94,7 @@ fn open_tables_get_hidden_columns_when_named() {
     }
     assert_eq!(asked.engine.tables(), ["m"]);
     // Rejects are reported once.
-    assert_eq!(asked.engine.take_loaded().left_out.len(), 1);
+    assert_eq!(asked.engine.take_loaded().rejects_by_file.len(), 1);
 }
 
 #[test]

@@ -254,8 +254,9 @@ fn spilled_tables_have_the_same_rows_and_types() {
     let loaded = [&small, &large].map(|asked| asked.engine.take_loaded());
     assert_eq!((loaded[0].memory_bytes, loaded[1].memory_bytes > 0), (0, true));
     let [few, all] = loaded.map(|met| {
-        let left_out: Vec<String> = met.left_out.iter().map(ToString::to_string).collect();
-        (met.bytes, left_out, met.rejects)
+        let rejects_by_file: Vec<String> =
+            met.rejects_by_file.iter().map(ToString::to_string).collect();
+        (met.bytes, rejects_by_file, met.rejects)
     });
     assert_eq!(few, all);
     for sql in [
