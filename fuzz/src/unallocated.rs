@@ -90,7 +90,7 @@ pub fn run(bytes: &[u8]) -> Verdict {
                 let is_apart = |range: &std::ops::Range<u64>| {
                     range.end <= passed.range.start || range.start >= passed.range.end
                 };
-                assert!(found.ranges.iter().all(is_apart), "{}", passed.in_words());
+                assert!(found.ranges.iter().all(is_apart), "{}", passed.describe());
             }
             Verdict::Checked
         }

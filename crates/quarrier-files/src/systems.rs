@@ -81,7 +81,7 @@ pub struct SkippedPartition {
 
 impl SkippedPartition {
     /// A one-line message.
-    pub fn in_words(&self) -> String {
+    pub fn describe(&self) -> String {
         let Range { start, end } = self.range;
         format!("bytes {start}..{end} were skipped: a partition with {}", self.what)
     }
@@ -101,7 +101,7 @@ pub struct Systems {
 impl Systems {
     /// Messages about skipped partitions and damage.
     pub fn notices(&self) -> Vec<String> {
-        let skipped_partitions = self.skipped_partitions.iter().map(SkippedPartition::in_words);
+        let skipped_partitions = self.skipped_partitions.iter().map(SkippedPartition::describe);
         self.notice.iter().cloned().chain(skipped_partitions).collect()
     }
 

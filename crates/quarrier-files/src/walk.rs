@@ -36,7 +36,7 @@ impl Damages {
     }
 
     /// All messages, with a final line for the damage that was only counted.
-    pub fn in_words(&self) -> Vec<String> {
+    pub fn describe(&self) -> Vec<String> {
         let more = self.count.saturating_sub(self.lines.len() as u64);
         let more = (more > 0).then(|| format!("{more} more places are damaged"));
         self.lines.iter().cloned().chain(more).collect()

@@ -131,7 +131,7 @@ fn limits(before: &Machine, after: &Machine) -> Option<(String, String)> {
     let is_same = before.limits == after.limits && before.cpus == after.cpus;
     let words = |machine: &Machine| match machine.limits.is_none() {
         true => counted(machine.cpus.into(), "CPU"),
-        false => machine.limits.in_words(),
+        false => machine.limits.describe(),
     };
     (!is_same).then(|| (words(before), words(after)))
 }

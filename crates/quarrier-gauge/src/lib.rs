@@ -120,7 +120,7 @@ pub fn measure(wanted: &Wanted, progress: &mut dyn Progress, stop: &AtomicBool) 
     let machine = session.machine.clone();
     let mut readings = session.readings();
     mark_limited(&mut readings, &machine.limits);
-    let limited_by = (!machine.limits.is_none()).then(|| machine.limits.in_words());
+    let limited_by = (!machine.limits.is_none()).then(|| machine.limits.describe());
     let during = before.since();
     Ok(Report {
         format: FORMAT,

@@ -117,7 +117,7 @@ fn run(
         Begin::Carving(carving) => {
             let notices = carving.notices().to_vec();
             let carved = carving.run(&rows)?;
-            let members = carved.skipped.map(|skipped| skipped.in_words());
+            let members = carved.skipped.map(|skipped| skipped.describe());
             let Summary { unreadable, skimmed, .. } = carved.summary;
             (unreadable, skimmed, notices.into_iter().chain(members).collect())
         }

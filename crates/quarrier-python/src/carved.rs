@@ -80,7 +80,7 @@ impl CarvedFiles {
     fn skimmed(&self) -> Vec<(u64, u64, Vec<&'static str>, &'static str)> {
         let one = |one: &SkimmedRange| {
             let Range { start, end } = one.range;
-            (start, end - start, one.types.clone(), one.reason.in_words())
+            (start, end - start, one.types.clone(), one.reason.describe())
         };
         self.carved.skimmed.iter().map(one).collect()
     }

@@ -135,7 +135,7 @@ pub struct CeilingShare {
 
 impl CeilingShare {
     /// Formats the share: `93 % of the ceiling (memory read 24.1 GB/s)`.
-    pub fn in_words(&self) -> String {
+    pub fn describe(&self) -> String {
         let rate = number::rate(self.bytes_per_second);
         format!("{:.0} % of the ceiling ({} {rate})", 100.0 * self.share, self.of)
     }
@@ -148,7 +148,7 @@ impl Stats {
     /// Formats the share of the ceiling for display; `None` if the run was too short to reach it.
     pub fn share_in_words(&self) -> Option<String> {
         let ceiling = self.ceiling.filter(|_| self.seconds >= SHARE_SECONDS_MIN)?;
-        Some(ceiling.in_words())
+        Some(ceiling.describe())
     }
 
     /// Returns the statistics as JSON.

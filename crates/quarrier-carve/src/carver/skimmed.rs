@@ -27,7 +27,7 @@ impl Skimming {
         [Skimming::Crowded, Skimming::Broken, Skimming::Forgotten, Skimming::Overlapping];
 
     /// Returns the reason in words, for reports.
-    pub fn in_words(self) -> &'static str {
+    pub fn describe(self) -> &'static str {
         match self {
             Skimming::Crowded => "too many places where a file may begin, close together",
             Skimming::Broken => "too many broken files to look for the rest of each",

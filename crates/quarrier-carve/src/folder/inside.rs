@@ -28,7 +28,7 @@ pub struct Skipped {
 
 impl Skipped {
     /// Describes the skipped members in one line for people.
-    pub fn in_words(&self) -> String {
+    pub fn describe(&self) -> String {
         let members = if self.count == 1 { "member" } else { "members" };
         format!("{} {members} of archives were not examined; {}", self.count, self.first)
     }

@@ -275,7 +275,7 @@ fn fill_one(
     stop: &AtomicBool,
     printer: &mut Printer<'_>,
 ) -> Result<Outcome, Ended> {
-    let in_words = |error: Error| Ended::Failed(error.to_string());
+    let as_failed = |error: Error| Ended::Failed(error.to_string());
     let name = named.name().unwrap_or_default();
     let name = shown(&name.to_string_lossy());
     if !is_remote(&name) {
@@ -283,7 +283,7 @@ fn fill_one(
             format!("{name}: is not remote; only https://, s3:// and the like are cached");
         return Err(Ended::Failed(message));
     }
-    let opened = opener.open(named).map_err(in_words)?;
+    let opened = opener.open(named).map_err(as_failed)?;
     let mut bar: Option<Progress> = None;
     let filled = fill(&opened, stop, &mut |done, all| {
         bar.get_or_insert_with(|| Progress::new(&name, 0..all, cache.quiet)).advance_to(done);
@@ -291,7 +291,7 @@ fn fill_one(
     if let Some(mut bar) = bar {
         bar.clear();
     }
-    let filled = filled.map_err(in_words)?;
+    let filled = filled.map_err(as_failed)?;
     printer.row(&[
         Value::Text(&name),
         Value::Unsigned(filled.bytes),

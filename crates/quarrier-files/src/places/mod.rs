@@ -178,7 +178,7 @@ impl Places {
             let has_records = system.kind == SystemKind::Ntfs;
             let origin = Origin { prefix: &prefix, has_records, span: &system.span };
             match system.list(source, true, stop, &mut |entry| gathered.add(&origin, entry)) {
-                Ok(found) => damages.extend(found.in_words()),
+                Ok(found) => damages.extend(found.describe()),
                 Err(Error::Taken(error)) if error.kind() == io::ErrorKind::QuotaExceeded => {
                     return Err(Error::TooMuch {
                         source_name: source.name().to_string(),
@@ -208,7 +208,7 @@ impl Places {
 
     /// Messages about damage and skipped partitions.
     pub fn notices(&self) -> Vec<String> {
-        let skipped_partitions = self.skipped_partitions.iter().map(SkippedPartition::in_words);
+        let skipped_partitions = self.skipped_partitions.iter().map(SkippedPartition::describe);
         self.damages.iter().cloned().chain(skipped_partitions).collect()
     }
 

@@ -68,7 +68,7 @@ impl Volume {
 impl Unallocated {
     /// Messages about skipped partitions and damage.
     pub fn notices(&self) -> Vec<String> {
-        let skipped_partitions = self.skipped_partitions.iter().map(SkippedPartition::in_words);
+        let skipped_partitions = self.skipped_partitions.iter().map(SkippedPartition::describe);
         self.notice.iter().cloned().chain(skipped_partitions).collect()
     }
 

@@ -65,7 +65,7 @@ impl Limits {
 
     /// The limits in words, such as `quota 1.5 CPUs, affinity 1 of 2 CPUs, memory 512 MiB`; empty if
     /// there are none.
-    pub fn in_words(&self) -> String {
+    pub fn describe(&self) -> String {
         let mut words = Vec::new();
         words.extend(self.quota_in_words());
         if let (Some(may), Some(of)) = (self.affinity_cpus, self.affinity_of_cpus) {
@@ -106,16 +106,16 @@ mod tests {
             quota_cpus: Some(1.5),
             memory_bytes: Some(300 << 20),
         };
-        assert_eq!(limits.in_words(), "quota 1.5 CPUs, affinity 2 of 8 CPUs, memory 300 MiB");
+        assert_eq!(limits.describe(), "quota 1.5 CPUs, affinity 2 of 8 CPUs, memory 300 MiB");
         assert_eq!(limits.threads(2), 1);
-        assert!(Limits::default().is_none() && Limits::default().in_words().is_empty());
+        assert!(Limits::default().is_none() && Limits::default().describe().is_empty());
         let of_quota = |cpus| Limits { quota_cpus: Some(cpus), ..Limits::default() };
         assert_eq!(
             [of_quota(0.5), of_quota(2.0), of_quota(3.9)].map(|one| one.threads(4)),
             [1, 2, 3]
         );
-        assert_eq!(of_quota(1.0).in_words(), "quota 1 CPU");
-        assert_eq!(of_quota(1.0 / 3.0).in_words(), "quota 0.333 CPUs");
+        assert_eq!(of_quota(1.0).describe(), "quota 1 CPU");
+        assert_eq!(of_quota(1.0 / 3.0).describe(), "quota 0.333 CPUs");
         assert_eq!(["0-3,8", "0", "", "3-1"].map(cpus_of), [5, 1, 0, 0]);
     }
 
@@ -125,7 +125,7 @@ mod tests {
         fs::write(root.path().join("cpu.max"), "150000 100000\n").unwrap();
         fs::write(root.path().join("memory.max"), "536870912\n").unwrap();
         let groups = Groups::of("0::/\n", root.path());
-        let words = |cpus, memory_bytes| Limits::of(&groups, cpus, memory_bytes).in_words();
+        let words = |cpus, memory_bytes| Limits::of(&groups, cpus, memory_bytes).describe();
         // The quota is listed even if the affinity mask is smaller: another mask would reveal it.
         assert_eq!(words((1, 2), 1 << 30), "quota 1.5 CPUs, affinity 1 of 2 CPUs, memory 512 MiB");
         assert_eq!(words((2, 2), 1 << 29), "quota 1.5 CPUs");

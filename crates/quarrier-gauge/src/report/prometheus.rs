@@ -25,7 +25,7 @@ pub fn prometheus(report: &Report) -> String {
     let info = labels(&[
         ("cpu_model", report.machine.cpu_model.clone()),
         ("host", report.machine.name.clone()),
-        ("limits", report.machine.limits.in_words()),
+        ("limits", report.machine.limits.describe()),
         ("version", report.quarrier.clone()),
     ]);
     single(

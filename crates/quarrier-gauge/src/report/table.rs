@@ -62,7 +62,7 @@ pub fn table(report: &Report, columns: usize) -> Vec<Line> {
     let groups = groups(&report.readings);
     let mut lines = vec![machine(report)];
     if !report.machine.limits.is_none() {
-        let text = format!("limited by: {}", report.machine.limits.in_words());
+        let text = format!("limited by: {}", report.machine.limits.describe());
         lines.push(vec![span(Role::Bad, text)]);
     }
     let mut rows: Vec<(&Group<'_>, Row<'_>)> = Vec::new();

@@ -29,7 +29,7 @@ fn line(all: &[SkimmedRange], reason: Skimming) -> Option<String> {
     if let Some(more) = ranges.len().checked_sub(NAMED_MAX).filter(|more| *more > 0) {
         let _ = write!(line, " and {more} more ranges");
     }
-    let (reason, types) = (reason.in_words(), types.join(", "));
+    let (reason, types) = (reason.describe(), types.join(", "));
     let _ = write!(line, " were examined less closely: {reason} ({places} places: {types})");
     (!ranges.is_empty()).then_some(line)
 }
@@ -42,7 +42,7 @@ pub(crate) fn to_json(ranges: &[SkimmedRange]) -> Value {
             "end": one.range.end,
             "types": one.types,
             "places": one.places,
-            "reason": one.reason.in_words(),
+            "reason": one.reason.describe(),
         })
     };
     ranges.iter().map(one).collect()

@@ -24,7 +24,7 @@ pub enum Verification {
 
 impl Verification {
     /// Describes the outcome for people.
-    pub fn in_words(&self) -> &str {
+    pub fn describe(&self) -> &str {
         match self {
             Verification::Matches(words) | Verification::Differs(words) => words,
             Verification::Interrupted => "interrupted while hashes were compared",
@@ -70,8 +70,8 @@ pub fn verify(path: &Path, progress: &mut dyn FnMut(u64, u64) -> bool) -> Result
     }
     let length = image.length();
     Ok(match image.verify(&mut |done| progress(done, length)) {
-        Ok(Some(verified)) if verified.holds() => Verification::Matches(in_words(&verified)),
-        Ok(Some(verified)) => Verification::Differs(in_words(&verified)),
+        Ok(Some(verified)) if verified.holds() => Verification::Matches(describe(&verified)),
+        Ok(Some(verified)) => Verification::Differs(describe(&verified)),
         Ok(None) => Verification::Interrupted,
         Err(error) => Verification::Differs(format!("stored hashes cannot be compared: {error}")),
     })
@@ -104,7 +104,7 @@ fn verify_aff4(
 }
 
 /// `stored MD5 2f5ec589…: matches; stored SHA-1 …: does not match (the bytes have …)`.
-fn in_words(verified: &Verified) -> String {
+fn describe(verified: &Verified) -> String {
     let md5 = verified.md5.map(|check| one("MD5", &check));
     let sha1 = verified.sha1.map(|check| one("SHA-1", &check));
     [md5, sha1].into_iter().flatten().collect::<Vec<_>>().join("; ")

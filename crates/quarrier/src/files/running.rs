@@ -146,7 +146,7 @@ impl Listing<'_> {
             return Err(failure);
         }
         match listed {
-            Ok(damages) => self.listed.damages.extend(damages.in_words()),
+            Ok(damages) => self.listed.damages.extend(damages.describe()),
             Err(FilesError::Taken(_)) if stop.load(Ordering::Relaxed) => return Ok(false),
             Err(FilesError::Taken(error)) => return Err(Error::Output(error)),
             // List the other file systems nevertheless.

@@ -115,7 +115,7 @@ impl Files {
                 Ok(())
             };
             match system.list(source, deleted, stop, &mut take) {
-                Ok(damages) => all.damages.extend(damages.in_words()),
+                Ok(damages) => all.damages.extend(damages.describe()),
                 Err(FilesError::Taken(error)) if error.kind() == io::ErrorKind::QuotaExceeded => {
                     all.damages.push(format!(
                         "{}: more than {FILES_MAX} files, or {RUNS_MAX} extents; the others are not evaluated",

@@ -31,15 +31,15 @@ pub(crate) fn run(carve: &Carve) -> Outcome {
     run_until(carve, &stop).unwrap_or_else(|message| failed(&message, &stop))
 }
 
-fn in_words(error: Error) -> String {
+fn error_message(error: Error) -> String {
     error.to_string()
 }
 
 fn run_until(carve: &Carve, stop: &Arc<AtomicBool>) -> Result<Outcome, String> {
-    let names = all_names(&carve.sources, &carve.files_from, stop).map_err(in_words)?;
+    let names = all_names(&carve.sources, &carve.files_from, stop).map_err(error_message)?;
     let sources = Sources::of_until(&names, stop);
     let written = [&carve.stats, &carve.report].into_iter().flatten();
-    sources.refuse_overwriting(written.map(|path| path.as_path())).map_err(in_words)?;
+    sources.refuse_overwriting(written.map(|path| path.as_path())).map_err(error_message)?;
     let request = request::request(carve, stop)?;
     let opener = Opener::new(carve.cache.options(), host::environment(), stop);
     let name = match &names[..] {
@@ -51,7 +51,8 @@ fn run_until(carve: &Carve, stop: &Arc<AtomicBool>) -> Result<Outcome, String> {
         }
         _ => return several::run(carve, (&names[..], &sources), &request, &opener, stop),
     };
-    let mut opened = Sources::only(name).and_then(|named| opener.open(&named)).map_err(in_words)?;
+    let mut opened =
+        Sources::only(name).and_then(|named| opener.open(&named)).map_err(error_message)?;
     let verified = match carve.verify {
         true => Some(verified(carve, Path::new(name), stop)?),
         false => None,
@@ -61,7 +62,7 @@ fn run_until(carve: &Carve, stop: &Arc<AtomicBool>) -> Result<Outcome, String> {
     }
     let name = opened.name().to_string();
     let notice = opened.notice().map(str::to_string);
-    let begin = request.start(opened.place(), host::machine(), stop).map_err(in_words)?;
+    let begin = request.start(opened.place(), host::machine(), stop).map_err(error_message)?;
     let carving = match begin {
         Begin::Carving(carving) => carving,
         Begin::Finished => {
@@ -114,8 +115,8 @@ fn verified(carve: &Carve, path: &Path, stop: &AtomicBool) -> Result<Verificatio
     if let Some(mut bar) = bar {
         bar.clear();
     }
-    let verified = verified.map_err(in_words)?;
-    complain(&format!("{name}: {}", verified.in_words()));
+    let verified = verified.map_err(error_message)?;
+    complain(&format!("{name}: {}", verified.describe()));
     Ok(verified)
 }
 
@@ -130,7 +131,7 @@ fn report_problems(name: &str, carved: &Carved) -> Outcome {
         complain(&format!("{name}: {line}; {}", what_to_try(reason)));
         outcome = outcome.worse(Outcome::Incomplete);
     }
-    if let Some(skipped) = carved.skipped.as_ref().map(Skipped::in_words) {
+    if let Some(skipped) = carved.skipped.as_ref().map(Skipped::describe) {
         complain(&format!("{name}: {skipped}"));
     }
     outcome

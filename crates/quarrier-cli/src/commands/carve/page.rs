@@ -68,7 +68,7 @@ fn facts(run: &Run<'_>, summary: &Summary, stats: &Stats) -> Vec<(String, String
         facts.push(("share of the ceiling", share));
     }
     if let Some(verified) = &run.verified {
-        facts.push(("verified", verified.in_words().to_string()));
+        facts.push(("verified", verified.describe().to_string()));
     }
     if let Some(free) = &run.free {
         facts.push(("unallocated", free.clone()));

@@ -10,7 +10,7 @@ use quarrier_carve::Summary;
 use quarrier_report::number;
 
 use super::watch::Watch;
-use super::{Run, account, in_words, report_problems};
+use super::{Run, account, error_message, report_problems};
 use crate::args::Carve;
 use crate::commands::search::progress::Progress;
 use crate::commands::{broken_output, complain_of, warn_of_cache};
@@ -32,7 +32,7 @@ pub(super) fn run(
             return Err(format!("{option} is for one source; name the sources individually"));
         }
     }
-    let mut several = request.several(names).map_err(in_words)?;
+    let mut several = request.several(names).map_err(error_message)?;
     let mut session = Session {
         carve,
         opener,
@@ -75,7 +75,7 @@ pub(super) fn run(
     }
     warn_of_cache(opener);
     // --resume retries sources that failed.
-    several.finish(sources, is_complete).map_err(in_words)?;
+    several.finish(sources, is_complete).map_err(error_message)?;
     if earlier == sources.len() && earlier > 0 {
         complain("all sources are finished already; nothing was done");
         return Ok(Outcome::Found);

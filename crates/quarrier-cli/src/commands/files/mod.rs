@@ -37,21 +37,22 @@ pub(crate) fn run(files: &Files) -> Outcome {
     run_until(files, &stop).unwrap_or_else(|message| failed(&message, &stop))
 }
 
-fn in_words(error: Error) -> String {
+fn error_message(error: Error) -> String {
     error.to_string()
 }
 
 fn run_until(files: &Files, stop: &Arc<AtomicBool>) -> Result<Outcome, String> {
     let sources = Sources::of([&files.source]);
     let written = files.stats.iter().map(|path| path.as_path());
-    sources.refuse_overwriting(written).map_err(in_words)?;
-    let request = Request::new().only(files.only.as_deref()).map_err(in_words)?;
+    sources.refuse_overwriting(written).map_err(error_message)?;
+    let request = Request::new().only(files.only.as_deref()).map_err(error_message)?;
     let request = request.deleted(files.deleted).extract(files.folder.clone());
     let request = request.hashes(hash_kinds(&files.hashes));
     let request = request.notes(host::notes(&files.line));
     let opener = Opener::new(files.cache.options(), host::environment(), stop);
-    let mut opened =
-        Sources::only(&files.source).and_then(|named| opener.open(&named)).map_err(in_words)?;
+    let mut opened = Sources::only(&files.source)
+        .and_then(|named| opener.open(&named))
+        .map_err(error_message)?;
     let name = opened.name().to_string();
     let notice = opened.notice().map(str::to_string);
     let mut printer = Printer::new(files);
@@ -59,7 +60,7 @@ fn run_until(files: &Files, stop: &Arc<AtomicBool>) -> Result<Outcome, String> {
     let finished = printer.finish();
     let listed = match listed {
         Err(Error::Output(error)) => return Ok(broken_output(&error)),
-        listed => listed.map_err(in_words)?,
+        listed => listed.map_err(error_message)?,
     };
     if let Err(error) = finished
         && !is_closed_pipe(&error)

@@ -104,7 +104,7 @@ fn run_until(search: &Search, stop: &Arc<AtomicBool>) -> Result<Outcome, String>
     let request = request::request(search, stop)?;
     let sources = Sources::of_until(names(search, stop)?, stop);
     let written = [&search.stats, &search.report].into_iter().flatten();
-    sources.refuse_overwriting(written.map(|path| path.as_path())).map_err(in_words)?;
+    sources.refuse_overwriting(written.map(|path| path.as_path())).map_err(error_message)?;
     let opener = Opener::new(request::open_options(search), host::environment(), stop);
     if let Some(of_units) = &search.units {
         return units::run(search, of_units, &request, (&sources, &opener), stop);
@@ -116,7 +116,7 @@ fn run_until(search: &Search, stop: &Arc<AtomicBool>) -> Result<Outcome, String>
         Some(Ok(opened)) => Some(opened.place()),
         Some(Err(_)) | None => None,
     };
-    let running = request.start(host::machine(), place.as_ref(), stop).map_err(in_words)?;
+    let running = request.start(host::machine(), place.as_ref(), stop).map_err(error_message)?;
     if search.explain {
         running.explain().iter().for_each(|line| complain(line));
     }
@@ -148,10 +148,10 @@ fn run_until(search: &Search, stop: &Arc<AtomicBool>) -> Result<Outcome, String>
 
 /// The names of all sources.
 fn names(search: &Search, stop: &AtomicBool) -> Result<Vec<OsString>, String> {
-    all_names(&search.sources, &search.files_from, stop).map_err(in_words)
+    all_names(&search.sources, &search.files_from, stop).map_err(error_message)
 }
 
-fn in_words(error: Error) -> String {
+fn error_message(error: Error) -> String {
     error.to_string()
 }
 

@@ -91,12 +91,12 @@ pub(super) fn open_options(search: &Search) -> OpenOptions {
 /// All patterns in the order of the command line.
 fn patterns(args: &[PatternArg], stop: &AtomicBool) -> Result<Vec<Pattern>, String> {
     let mut patterns = Vec::new();
-    let in_words = |error: quarrier_search::Error| error.to_string();
+    let error_message = |error: quarrier_search::Error| error.to_string();
     for arg in args {
         match arg {
-            PatternArg::Text(text) => patterns.push(Pattern::literal(text).map_err(in_words)?),
-            PatternArg::Hex(text) => patterns.push(Pattern::hex(text).map_err(in_words)?),
-            PatternArg::Regex(text) => patterns.push(Pattern::regex(text).map_err(in_words)?),
+            PatternArg::Text(text) => patterns.push(Pattern::literal(text).map_err(error_message)?),
+            PatternArg::Hex(text) => patterns.push(Pattern::hex(text).map_err(error_message)?),
+            PatternArg::Regex(text) => patterns.push(Pattern::regex(text).map_err(error_message)?),
             PatternArg::File(path) => {
                 patterns.extend(read_patterns(path, stop).map_err(|error| error.to_string())?);
             }

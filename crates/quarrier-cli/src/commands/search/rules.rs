@@ -16,8 +16,8 @@ use serde_json::json;
 use super::progress::Progress;
 use super::summary::{stats_of, write_stats};
 use super::{
-    Ended, SOURCE_COLUMNS, broken_output, complain_of, in_words, is_closed_pipe, names, request,
-    warn_of_cache,
+    Ended, SOURCE_COLUMNS, broken_output, complain_of, error_message, is_closed_pipe, names,
+    request, warn_of_cache,
 };
 use crate::args::Search;
 use crate::output::Format;
@@ -46,7 +46,9 @@ pub(super) fn run_until(search: &Search, stop: &Arc<AtomicBool>) -> Result<Outco
     let started = Instant::now();
     let request = request::rule_request(search, stop)?;
     let sources = Sources::of_until(names(search, stop)?, stop);
-    sources.refuse_overwriting(search.stats.iter().map(|path| path.as_path())).map_err(in_words)?;
+    sources
+        .refuse_overwriting(search.stats.iter().map(|path| path.as_path()))
+        .map_err(error_message)?;
     let opener = Opener::new(request::open_options(search), host::environment(), stop);
     // The patterns are compiled for a sample of the first source; a sample would consume a pipe.
     let mut first = sources.iter().next().filter(|first| first.is_seekable());
@@ -55,7 +57,7 @@ pub(super) fn run_until(search: &Search, stop: &Arc<AtomicBool>) -> Result<Outco
         Some(Ok(opened)) => Some(opened.place()),
         Some(Err(_)) | None => None,
     };
-    let run = request.start(host::machine(), place.as_ref(), stop).map_err(in_words)?;
+    let run = request.start(host::machine(), place.as_ref(), stop).map_err(error_message)?;
     if search.explain {
         run.explain().iter().for_each(|line| complain(line));
     }

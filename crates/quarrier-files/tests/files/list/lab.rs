@@ -216,7 +216,7 @@ pub(super) fn entries(source: &dyn Source) -> Vec<Entry> {
             Ok(())
         })
         .unwrap();
-    assert_eq!(damages.in_words(), Vec::<String>::new());
+    assert_eq!(damages.describe(), Vec::<String>::new());
     entries
 }
 

@@ -41,7 +41,7 @@ fn machine(report: &Report) -> Vec<(&'static str, String)> {
             "limited by",
             match machine.limits.is_none() {
                 true => "only the machine".to_string(),
-                false => machine.limits.in_words(),
+                false => machine.limits.describe(),
             },
         ),
         ("caches", caches.join(", ")),

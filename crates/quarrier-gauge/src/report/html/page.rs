@@ -31,7 +31,7 @@ fn under(report: &Report) -> String {
         format!("{} of memory", exact_bytes(machine.memory_bytes as f64)),
     ];
     if !machine.limits.is_none() {
-        parts.push(format!("limited by: {}", machine.limits.in_words()));
+        parts.push(format!("limited by: {}", machine.limits.describe()));
     }
     if let Some(host) = &machine.virtual_machine {
         parts.push(format!("virtual machine ({host})"));
