@@ -85,7 +85,7 @@ fn explained(
     for answer in answers {
         counts.push(answer.map_err(|error| error.to_string())?.count);
     }
-    let strings: Vec<&str> = conditions.texts().collect();
+    let strings: Vec<&str> = conditions.strings().collect();
     let text = match explain.format {
         Format::Json => as_json(&strings, &counts, &explanation),
         _ => as_text(&strings, &counts, &explanation),

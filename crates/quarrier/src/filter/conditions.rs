@@ -65,15 +65,15 @@ impl Conditions {
         self.written.is_empty()
     }
 
-    /// The conditions as strings, in order.
-    pub fn texts(&self) -> impl Iterator<Item = &str> {
+    /// The conditions as written, in order.
+    pub fn strings(&self) -> impl Iterator<Item = &str> {
         self.written.iter().map(|written| &*written.text)
     }
 
     /// Whether a condition names a list. All columns must then be known, since any may be an element of
     /// the list.
     pub(super) fn name_lists(&self) -> bool {
-        self.texts().any(sql::is_list)
+        self.strings().any(sql::is_list)
     }
 
     /// Whether the conditions are valid for columns with these names and some types.

@@ -166,7 +166,7 @@ impl Filter {
     /// The hidden columns in conditions, and those among the columns of rows.
     fn hidden(&self) -> (HiddenColumns, HiddenColumns) {
         let all = |all: HiddenColumns, one: HiddenColumns| all | one;
-        let tested = self.conditions.texts().map(HiddenColumns::named_in);
+        let tested = self.conditions.strings().map(HiddenColumns::named_in);
         let shown = self.columns.iter().flatten().map(|name| HiddenColumns::of_name(name));
         let none = HiddenColumns::default();
         (tested.fold(none, all), shown.fold(none, all))

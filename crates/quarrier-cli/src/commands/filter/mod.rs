@@ -106,7 +106,7 @@ fn finish_output(filter: &Filter, filtered: &Filtered, show: &mut Show<'_>) -> i
         false => (Layout::Number, &CONDITION_COLUMNS[1..]),
     };
     let mut rows = output::rows::to_stdout(filter.format, layout, columns)?;
-    for (text, &count) in filtered.conditions.texts().zip(&filtered.counts) {
+    for (text, &count) in filtered.conditions.strings().zip(&filtered.counts) {
         let values = [Value::Text(text), Value::Unsigned(count)];
         rows.row(&values[usize::from(!is_many)..], rows::Excerpt::default())?;
     }

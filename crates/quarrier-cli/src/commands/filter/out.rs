@@ -114,7 +114,7 @@ impl Out {
         match (form, &header.schema) {
             (Form::Count, _) => Ok(Out::Nothing),
             (Form::Matches, _) => {
-                let strings = header.conditions.texts().map(str::to_string).collect();
+                let strings = header.conditions.strings().map(str::to_string).collect();
                 let rows = rows::to_stdout(format, Layout::Matched, MATCH_COLUMNS)?;
                 Ok(Out::Matches(rows, strings))
             }

@@ -110,7 +110,7 @@ fn count(
     let write = || -> io::Result<()> {
         let layout = Layout::Conditions;
         let mut rows = output::rows::to_stdout(load.format, layout, CONDITION_COLUMNS)?;
-        for (text, &count) in filtered.conditions.texts().zip(&filtered.counts) {
+        for (text, &count) in filtered.conditions.strings().zip(&filtered.counts) {
             rows.row(&[Value::Text(text), Value::Unsigned(count)], Excerpt::default())?;
         }
         rows.finish()
