@@ -33,7 +33,7 @@ pub enum Named {
         number: u32,
     },
     /// Messages of a table in a data folder.
-    Kept(Run),
+    Stored(Run),
     /// A glob that matches no file.
     Missing(String),
     /// A name without a source.
@@ -51,7 +51,7 @@ impl Named {
         let path = match self {
             Named::Path(path) => path,
             Named::Partition { of, .. } => return of.is_seekable(),
-            _ => return matches!(self, Named::Kept(_)),
+            _ => return matches!(self, Named::Stored(_)),
         };
         std::fs::metadata(path)
             .is_ok_and(|meta| meta.is_file() || meta.file_type().is_block_device())
@@ -68,7 +68,7 @@ impl Named {
                 name.push(format!("#{number}"));
                 Some(name)
             }
-            Named::Kept(_) | Named::Missing(_) | Named::Refused { .. } => None,
+            Named::Stored(_) | Named::Missing(_) | Named::Refused { .. } => None,
         }
     }
 
@@ -118,7 +118,7 @@ impl Sources {
 
     /// Creates sources for messages of a data folder.
     pub(crate) fn kept(runs: Vec<Run>) -> Self {
-        Sources { named: runs.into_iter().map(Named::Kept).collect(), are_found: false }
+        Sources { named: runs.into_iter().map(Named::Stored).collect(), are_found: false }
     }
 
     fn add(&mut self, name: &OsString, taken: &mut HashSet<PathBuf>, stop: &AtomicBool) {

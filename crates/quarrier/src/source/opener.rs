@@ -139,7 +139,7 @@ impl Opener {
                 Ok(Opened::Stream { name: "-".to_string(), reader })
             }
             Named::Path(path) => self.open_path(path, kinds_left),
-            Named::Kept(run) => Ok(kept::opened_run(run)),
+            Named::Stored(run) => Ok(kept::opened_run(run)),
             Named::Url(url) => {
                 let cache = self.options.cache_in(&self.environment);
                 open_with(self.client()?, url, kinds_left, cache.as_deref(), &self.stop)
@@ -193,7 +193,7 @@ impl Opener {
                 Ok(Opened::Stream { name, reader: Box::new(following) })
             }
             Named::Url(url) => Err(only_files(super::shown(url))),
-            Named::Kept(run) => Err(only_files(run.name().to_string())),
+            Named::Stored(run) => Err(only_files(run.name().to_string())),
             named => self.open_messages(named),
         }
     }

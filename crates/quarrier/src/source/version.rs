@@ -33,7 +33,7 @@ impl Version {
         };
         let (length, marks) = match opened {
             Opened::Local { source, beside, .. } => {
-                if matches!(named, Named::Kept(_)) {
+                if matches!(named, Named::Stored(_)) {
                     let reason = "messages of a log have no versions".to_string();
                     return Err(Error::Unsupported { name: source.name().to_string(), reason });
                 }
