@@ -41,7 +41,7 @@ pub enum Error {
     /// A log could not be opened, read or written.
     Log(crate::log::Error),
     /// A data folder lacks what was requested, or cannot store it.
-    Kept {
+    Store {
         /// The folder, or a file in it.
         place: String,
         /// Why, and what to try.
@@ -57,7 +57,7 @@ impl fmt::Display for Error {
             Error::Source(error) => error.fmt(f),
             Error::Compressed { source_name: place, reason }
             | Error::Columns { source_name: place, reason }
-            | Error::Kept { place, reason } => write!(f, "{place}: {reason}"),
+            | Error::Store { place, reason } => write!(f, "{place}: {reason}"),
             Error::ArrowColumn { name, reason } => write!(f, "Arrow column {name}: {reason}"),
             Error::Arrow(error) => write!(f, "Arrow batches cannot be read: {error}"),
             Error::Format { name, known } => {
@@ -79,7 +79,7 @@ impl std::error::Error for Error {
             | Error::Columns { .. }
             | Error::ArrowColumn { .. }
             | Error::Format { .. }
-            | Error::Kept { .. }
+            | Error::Store { .. }
             | Error::Cancelled => None,
         }
     }

@@ -59,7 +59,7 @@ pub struct Definition {
 }
 
 fn wrong(reason: String) -> Error {
-    Error::Kept { place: "columns".to_string(), reason }
+    Error::Store { place: "columns".to_string(), reason }
 }
 
 /// The reason why a message does not conform to the definition of its table.
@@ -98,7 +98,7 @@ impl Definition {
     /// Makes a definition of columns, whose names must differ in more than ASCII case.
     ///
     /// # Errors
-    /// [`Error::Kept`] if the columns are too many, or the name of one is not allowed.
+    /// [`Error::Store`] if the columns are too many, or the name of one is not allowed.
     pub fn new(columns: Vec<DefinedColumn>) -> Result<Self> {
         if columns.len() > COLUMNS_MAX {
             return Err(wrong(format!("a table has at most {COLUMNS_MAX} columns")));
@@ -124,7 +124,7 @@ impl Definition {
     /// keeps only the latest. Every message must have values for them.
     ///
     /// # Errors
-    /// [`Error::Kept`] if the key has no columns or too many, if a column does not exist or occurs twice, if
+    /// [`Error::Store`] if the key has no columns or too many, if a column does not exist or occurs twice, if
     /// a column of the key has floats, or if any column of the table takes values of any type.
     pub fn with_key(mut self, names: &[&str]) -> Result<Self> {
         let mut key = Vec::with_capacity(names.len());

@@ -13,7 +13,7 @@ use crate::{Format, Result};
 /// Returns the log's encoding of a format.
 ///
 /// # Errors
-/// [`Error::Kept`](crate::Error::Kept) for columnar formats.
+/// [`Error::Store`](crate::Error::Store) for columnar formats.
 pub(super) fn encoding_of(format: &Format, name: &str) -> Result<Encoding> {
     Ok(match format {
         Format::Json => Encoding::Json,
@@ -26,7 +26,7 @@ pub(super) fn encoding_of(format: &Format, name: &str) -> Result<Encoding> {
                 "{} is a columnar format, and the log stores messages: convert it to JSON lines or CSV",
                 format.name()
             );
-            return Err(crate::Error::Kept { place: name.to_string(), reason });
+            return Err(crate::Error::Store { place: name.to_string(), reason });
         }
     })
 }

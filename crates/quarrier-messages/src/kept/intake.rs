@@ -149,7 +149,7 @@ pub(super) fn take(
     });
     if decompressed(spool)?.is_some() {
         let reason = "they are compressed: send them uncompressed".to_string();
-        return Err(Error::Kept { place: spool.name().to_string(), reason });
+        return Err(Error::Store { place: spool.name().to_string(), reason });
     }
     let format = match &options.format {
         Some(format) => format.clone(),

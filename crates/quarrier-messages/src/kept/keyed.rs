@@ -257,7 +257,7 @@ impl Making<'_> {
     pub(super) fn uneven(&self) -> Error {
         let reason = "batches have other messages than their headers say; 'quarrier reindex' looks \
                       through the log";
-        Error::Kept { place: self.name.to_string(), reason: reason.to_string() }
+        Error::Store { place: self.name.to_string(), reason: reason.to_string() }
     }
 }
 

@@ -49,7 +49,7 @@ fn exact((mantissa, scale): (i128, u8), to: u8) -> Option<Value> {
 
 /// Converts the values of a key to the types of its columns.
 fn fitted(key: &[Value], kinds: &[Kind]) -> Result<Vec<Value>> {
-    let wrong = |reason: String| Error::Kept { place: "a key".to_string(), reason };
+    let wrong = |reason: String| Error::Store { place: "a key".to_string(), reason };
     if key.len() != kinds.len() {
         return Err(wrong(format!(
             "has {} values, and the table's key {} columns",

@@ -69,7 +69,7 @@ pub(super) fn begin<'s>(
     }
     let reason =
         format!("{SOURCES_MAX} other sources with this name were loaded; use another name");
-    Err(crate::Error::Kept { place: source.name().to_string(), reason })
+    Err(crate::Error::Store { place: source.name().to_string(), reason })
 }
 
 /// Returns a number, never 0, for a source that is loaded into a table under a name.

@@ -91,7 +91,7 @@ impl Making<'_> {
 /// Returns the messages of batches as sources.
 ///
 /// # Errors
-/// [`Error::Kept`](crate::Error::Kept) if some batches have an encoding without a format.
+/// [`Error::Store`](crate::Error::Store) if some batches have an encoding without a format.
 pub(super) fn runs(name: &str, files: &Arc<Files>, extents: &[Extent]) -> Result<Vec<Run>> {
     let alike = extents.chunk_by(Extent::goes_with);
     let runs = alike.map(|alike| {
@@ -100,7 +100,7 @@ pub(super) fn runs(name: &str, files: &Arc<Files>, extents: &[Extent]) -> Result
             let reason = format!(
                 "it has batches of the encoding {encoding:?}, which this version does not read"
             );
-            crate::Error::Kept { place: name.to_string(), reason }
+            crate::Error::Store { place: name.to_string(), reason }
         })
     });
     runs.collect()

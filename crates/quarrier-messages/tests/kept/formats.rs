@@ -103,7 +103,7 @@ fn a_folder_has_several_tables_and_a_table_several_formats() {
     let error = store.table("u", 1, &false.into()).unwrap_err();
     assert!(error.to_string().contains("has no table 'u'; there are: t"), "{error}");
     let error = load(&store, "c", b"", &small(Format::Arrow)).unwrap_err();
-    assert!(matches!(error, Error::Kept { .. }), "{error}");
+    assert!(matches!(error, Error::Store { .. }), "{error}");
     // Readers may read at the same time, and see the current state.
     let reader = Store::read(folder.path()).unwrap();
     assert_same(&table(&reader), &mixed, "read beside the writer");

@@ -27,7 +27,7 @@ fn of_messages(error: &quarrier_messages::Error) -> &'static str {
         E::Log(Log::TooLarge { .. }) => state::LIMIT,
         E::Log(_) => state::SYSTEM,
         E::Format { .. } => state::PARAMETER,
-        E::Kept { .. } | E::Columns { .. } => state::UNSUPPORTED,
+        E::Store { .. } | E::Columns { .. } => state::UNSUPPORTED,
         E::Cancelled => state::SHUTDOWN,
         _ => state::SYSTEM,
     }

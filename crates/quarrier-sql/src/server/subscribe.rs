@@ -143,7 +143,7 @@ fn refused(error: &quarrier::Error) -> Failure {
         quarrier::Error::Messages(Messages::Log(Log::Gone { .. })) => {
             Failure::new("55000", error.to_string())
         }
-        quarrier::Error::Messages(Messages::Kept { .. }) => {
+        quarrier::Error::Messages(Messages::Store { .. }) => {
             Failure::new(state::NO_TABLE, error.to_string())
         }
         _ => of_folder(error),

@@ -291,7 +291,7 @@ fn is_of_log(error: &Error) -> bool {
     use quarrier_messages::Error as Messages;
     matches!(
         error,
-        Error::Messages(Messages::Log(_) | Messages::Kept { .. }) | Error::Rejects { .. }
+        Error::Messages(Messages::Log(_) | Messages::Store { .. }) | Error::Rejects { .. }
     )
 }
 

@@ -121,7 +121,7 @@ impl Store {
     fn uneven(&self, name: &str) -> Error {
         let reason = "batches have other messages than their headers say; 'quarrier reindex' looks \
                       through the log";
-        Error::Kept { place: self.named(name), reason: reason.to_string() }
+        Error::Store { place: self.named(name), reason: reason.to_string() }
     }
 }
 

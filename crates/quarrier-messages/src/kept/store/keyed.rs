@@ -32,12 +32,12 @@ impl Store {
     /// once the removal is on its way; each key takes a mark.
     ///
     /// # Errors
-    /// [`Error::Kept`] if there is no such table, it has no key, or the type of a value differs from that of
+    /// [`Error::Store`] if there is no such table, it has no key, or the type of a value differs from that of
     /// its column; [`Error::Log`] if the disk is full or fails.
     pub fn remove(&self, name: &str, keys: &[Vec<Value>]) -> Result<Sent> {
         let log = self.writer()?;
         let number = self.number(&lock(&self.state), name)?;
-        let definition = self.keyed_definition(number).ok_or_else(|| Error::Kept {
+        let definition = self.keyed_definition(number).ok_or_else(|| Error::Store {
             place: self.named(name),
             reason: "the table has no key, which removing rows requires".to_string(),
         })?;
@@ -48,7 +48,7 @@ impl Store {
     /// key. Ignores other fields.
     ///
     /// # Errors
-    /// As [`Store::remove`]; [`Error::Kept`] for an invalid line.
+    /// As [`Store::remove`]; [`Error::Store`] for an invalid line.
     ///
     /// # Panics
     /// If a worker panics.
@@ -64,7 +64,7 @@ impl Store {
         let loaded = load.workers(1).cancel(stop).run(&[&source])?;
         if let Some(reject) = loaded.rejects.first() {
             let reason = format!("key {}: {}", reject.line, reject.fault);
-            return Err(Error::Kept { place: self.named(name), reason });
+            return Err(Error::Store { place: self.named(name), reason });
         }
         let table = loaded.table;
         let key = |row| (0..table.columns().len()).map(|at| table.value(row, at)).collect();
@@ -297,7 +297,7 @@ impl Store {
         let alike = some.chunk_by(|(one, _), (next, _)| one.goes_with(next));
         let place = self.named(name);
         let run = |alike| Run::of_alive(&place, &self.files, alike);
-        let unread = || Error::Kept {
+        let unread = || Error::Store {
             place: place.clone(),
             reason: "it has batches that this version does not read".to_string(),
         };

@@ -147,7 +147,7 @@ impl Store {
     /// like a table that a load creates. Returns false if a table with this name exists.
     ///
     /// # Errors
-    /// [`Error::Kept`] for an invalid name; [`Error::Log`] if the disk is full or fails.
+    /// [`Error::Store`] for an invalid name; [`Error::Log`] if the disk is full or fails.
     pub fn create(&self, name: &str, definition: &Definition) -> Result<bool> {
         self.writer()?;
         let mut state = lock(&self.state);
@@ -160,7 +160,7 @@ impl Store {
     /// Returns the definition of a table; None if it infers its columns from its messages.
     ///
     /// # Errors
-    /// [`Error::Kept`] if no table has this name.
+    /// [`Error::Store`] if no table has this name.
     pub fn definition(&self, name: &str) -> Result<Option<Arc<Definition>>> {
         let number = self.number(&lock(&self.state), name)?;
         Ok(self.definition_of(number))
@@ -184,7 +184,7 @@ impl Store {
     /// Appends gathered messages to an existing table: all of them or none.
     ///
     /// # Errors
-    /// [`Error::Kept`] if no table has this name, or if the log does not store the messages' format;
+    /// [`Error::Store`] if no table has this name, or if the log does not store the messages' format;
     /// [`Error::Log`] if the disk is full or fails; [`Error::Cancelled`].
     pub fn take_in(
         &self,
@@ -204,7 +204,7 @@ impl Store {
     /// [`Origin`].
     ///
     /// # Errors
-    /// [`Error::Kept`] for an invalid name, and for columnar formats; [`Error::Log`] if the disk is full or
+    /// [`Error::Store`] for an invalid name, and for columnar formats; [`Error::Log`] if the disk is full or
     /// fails; and errors of reading the source. Messages appended before an error remain.
     ///
     /// # Panics
@@ -226,7 +226,7 @@ impl Store {
     /// stored, it parses only newer messages.
     ///
     /// # Errors
-    /// [`Error::Kept`] if no table has this name; [`Error::Log`] and [`Error::Source`] if it cannot be read;
+    /// [`Error::Store`] if no table has this name; [`Error::Log`] and [`Error::Source`] if it cannot be read;
     /// [`Error::Cancelled`].
     ///
     /// # Panics
@@ -386,7 +386,7 @@ impl Store {
 
     /// Returns the log, if it may be written to.
     pub(super) fn writer(&self) -> Result<&Log> {
-        self.log.as_ref().ok_or_else(|| Error::Kept {
+        self.log.as_ref().ok_or_else(|| Error::Store {
             place: self.place.clone(),
             reason: "it is open for reading only".to_string(),
         })
@@ -439,7 +439,7 @@ impl Store {
                 true => format!("has no table '{name}'; it has no tables"),
                 false => format!("has no table '{name}'; there are: {}", names.join(", ")),
             };
-            Error::Kept { place: self.place.clone(), reason }
+            Error::Store { place: self.place.clone(), reason }
         })
     }
 
@@ -455,7 +455,7 @@ impl Store {
 
     /// Creates a table.
     fn add(&self, state: &mut State, name: &str, definition: Option<&Definition>) -> Result<u32> {
-        let fail = |reason: String| Error::Kept { place: self.place.clone(), reason };
+        let fail = |reason: String| Error::Store { place: self.place.clone(), reason };
         if name.is_empty() || name.len() > NAME_BYTES_MAX || name.contains(char::is_control) {
             return Err(fail(format!(
                 "'{}' cannot be the name of a table: 1 to {NAME_BYTES_MAX} bytes without control \

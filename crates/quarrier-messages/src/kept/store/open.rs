@@ -112,7 +112,7 @@ impl Store {
     /// write at the same time.
     ///
     /// # Errors
-    /// [`Error::Kept`] if there is no log; [`Error::Log`] if the system reports an error.
+    /// [`Error::Store`] if there is no log; [`Error::Log`] if the system reports an error.
     pub fn read(path: &Path) -> Result<Store> {
         let place = path.display().to_string();
         if path.is_file() {
@@ -288,7 +288,7 @@ fn disks(folder: &Path) -> Result<(Arc<dyn Disk>, Arc<dyn Disk>)> {
     if !logs.is_dir() {
         let reason = "is no data folder: it has no log; 'quarrier load --data' makes one";
         let place = folder.display().to_string();
-        return Err(Error::Kept { place, reason: reason.to_string() });
+        return Err(Error::Store { place, reason: reason.to_string() });
     }
     Ok((disk(folder)?, disk(&logs)?))
 }
