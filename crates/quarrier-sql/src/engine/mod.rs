@@ -443,7 +443,7 @@ impl Engine {
     /// Opens the table of the data folder with this name. Returns whether it exists.
     async fn open_kept_table(&self, name: &str, hidden: HiddenColumns) -> Result<bool> {
         let Some((kept, name)) = self.kept_table(name) else { return Ok(false) };
-        let origin = Origin::Kept(kept, name.clone());
+        let origin = Origin::Stored(kept, name.clone());
         self.open_from(&name, origin, hidden).await?;
         Ok(true)
     }

@@ -22,7 +22,7 @@ pub(super) enum Origin {
     /// Messages of a named format.
     Typed(TypedMessages),
     /// A table of a data folder.
-    Kept(Arc<DataFolder>, String),
+    Stored(Arc<DataFolder>, String),
     /// Memory.
     Memory,
 }
@@ -62,7 +62,7 @@ impl Engine {
             Origin::Typed(typed) => {
                 files::open_typed(&self.context, typed.clone(), &opening).await?
             }
-            Origin::Kept(kept, table) => {
+            Origin::Stored(kept, table) => {
                 files::open_kept(&self.context, (kept, table), &opening).await?
             }
             Origin::Memory => return Ok(()),
