@@ -52,7 +52,7 @@ impl<'py> Buffer<'py> {
     /// Returns the current bytes: those of a `bytes` object in place, because they never change,
     /// and a copy of any other object's.
     pub(crate) fn steady(&self) -> Cow<'_, [u8]> {
-        let (shown, owner) = (self.shown(), self.view.obj);
+        let (shown, owner) = (self.changing_bytes(), self.view.obj);
         // SAFETY: `owner` is NULL, which is checked first, or the exporter, to which the view holds a
         // reference, and this thread is attached to the interpreter, as `_py` shows.
         if !owner.is_null() && unsafe { ffi::PyBytes_CheckExact(owner) } != 0 {
@@ -85,7 +85,7 @@ impl<'py> Buffer<'py> {
 
     /// Returns the bytes, which other threads of the interpreter, or other processes that share the memory,
     /// may change while our threads read them without the interpreter's lock.
-    pub(crate) fn shown(&self) -> ChangingBytes<'_> {
+    pub(crate) fn changing_bytes(&self) -> ChangingBytes<'_> {
         // SAFETY: a simple view is `len` contiguous bytes from `buf`, within one allocation or mapping, and
         // they can be read until the view is released, when `self` is dropped. They need not stay the same.
         unsafe { ChangingBytes::new(self.view.buf.cast::<u8>(), self.length()) }

@@ -96,7 +96,7 @@ pub(crate) fn carve(
         })?
     } else {
         let buffer = Buffer::of(source)?;
-        let memory = ChangingMemory::new(MEMORY_NAME, buffer.shown());
+        let memory = ChangingMemory::new(MEMORY_NAME, buffer.changing_bytes());
         interruptible(py, |stop| run(&request, folder, Place::Local(&memory), stop))?
     };
     Ok(CarvedFiles::new(carved.map_err(|error| of_facade(py, &error))?))

@@ -41,7 +41,7 @@ pub(crate) fn files<'py>(
         })?
     } else {
         let buffer = Buffer::of(source)?;
-        let memory = ChangingMemory::new(MEMORY_NAME, buffer.shown());
+        let memory = ChangingMemory::new(MEMORY_NAME, buffer.changing_bytes());
         interruptible(py, |stop| run(&request, Place::Local(&memory), stop))?
     };
     let (rows, listed) = listed.map_err(|error| of_facade(py, &error))?;

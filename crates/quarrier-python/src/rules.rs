@@ -98,7 +98,7 @@ pub(crate) fn judge(source: &Bound<'_, PyAny>, request: &RuleRequest) -> PyResul
         interruptible(py, |stop| in_sources(request, path, stop))?
     } else {
         let buffer = Buffer::of(source)?;
-        let memory = ChangingMemory::new(MEMORY_NAME, buffer.shown());
+        let memory = ChangingMemory::new(MEMORY_NAME, buffer.changing_bytes());
         interruptible(py, |stop| in_place(request, Place::Local(&memory), stop))?
     };
     let found = found.map_err(|error| of_facade(py, &error))?;

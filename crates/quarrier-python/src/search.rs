@@ -199,7 +199,7 @@ fn of_source(source: &Bound<'_, PyAny>, request: &Search, direct: bool) -> PyRes
         interruptible(py, |stop| in_sources(request, path, direct, stop))?
     } else {
         let buffer = Buffer::of(source)?;
-        let memory = ChangingMemory::new(MEMORY_NAME, buffer.shown());
+        let memory = ChangingMemory::new(MEMORY_NAME, buffer.changing_bytes());
         interruptible(py, |stop| in_place(request, Place::Local(&memory), stop))?
     };
     found.map_err(|error| of_facade(py, &error))

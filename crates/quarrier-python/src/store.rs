@@ -95,7 +95,7 @@ impl Store {
                 loaded.map(|loaded| (loaded.messages(), loaded.rejected()))
             })?,
             Data::Buffer(buffer) => {
-                let memory = ChangingMemory::new(MEMORY_NAME, buffer.shown());
+                let memory = ChangingMemory::new(MEMORY_NAME, buffer.changing_bytes());
                 interruptible(py, |stop| {
                     let loaded = load.source(&kept, &memory, stop, &mut ());
                     loaded.map(|loaded| (loaded.stored.messages, loaded.stored.rejected))

@@ -47,7 +47,7 @@ impl Numbers {
     }
 
     fn copied(buffer: &Buffer<'_>) -> Self {
-        let shown = buffer.shown();
+        let shown = buffer.changing_bytes();
         let mut numbers = vec![0_u64; shown.len() / size_of::<u64>()];
         // SAFETY: any `u64` is eight bytes, any eight bytes are a `u64`, and a byte is aligned
         // anywhere, so that no numbers are left over at either end.

@@ -67,7 +67,7 @@ pub(super) fn write_many<'py>(
     let buffer = Buffer::of(data)?;
     // SAFETY: a sparse file compares and copies bytes, in code without `unsafe`, and makes no `str`
     // of them. If another thread changes them meanwhile, the file holds any mixture.
-    let bytes = buffer.shown().as_data(unsafe { AsData::promised() });
+    let bytes = buffer.changing_bytes().as_data(unsafe { AsData::promised() });
     let total = py.detach(|| spans.bytes());
     if total != Some(bytes.len() as u64) {
         let wanted = total.map_or_else(|| "too many".to_string(), |total| total.to_string());

@@ -157,7 +157,7 @@ impl SparseFile {
                 // SAFETY: a sparse file compares and copies bytes, in code without `unsafe`, and
                 // makes no `str` of them. If another thread changes them meanwhile, the file holds
                 // any mixture.
-                buffer.shown().as_data(unsafe { AsData::promised() })
+                buffer.changing_bytes().as_data(unsafe { AsData::promised() })
             }
         };
         let work = Work::of_copy(bytes.len());

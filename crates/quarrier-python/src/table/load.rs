@@ -46,7 +46,7 @@ pub(super) fn load(
         return Ok((loaded, Origin::Source(Box::new(origin))));
     } else {
         let buffer = Buffer::of(source)?;
-        let memory = ChangingMemory::new(MEMORY_NAME, buffer.shown());
+        let memory = ChangingMemory::new(MEMORY_NAME, buffer.changing_bytes());
         let load = |stop: &Arc<AtomicBool>| {
             let detected = tables.detect_source(Box::new(memory))?;
             tables.clone().hidden(hidden).load(vec![detected], stop)
