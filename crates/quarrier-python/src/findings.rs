@@ -174,22 +174,22 @@ impl Findings {
 
     /// The rows as a `pyarrow.Table`.
     fn to_arrow<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
-        frames::made(slf.as_any(), "to_arrow", true)
+        frames::convert(slf.as_any(), "to_arrow", true)
     }
 
     /// The rows as a `pandas.DataFrame`.
     fn to_pandas<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
-        frames::made(slf.as_any(), "to_pandas", true)
+        frames::convert(slf.as_any(), "to_pandas", true)
     }
 
     /// The rows as a `polars.DataFrame`.
     fn to_polars<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
-        frames::made(slf.as_any(), "to_polars", true)
+        frames::convert(slf.as_any(), "to_polars", true)
     }
 
     /// The first rows as HTML, for notebooks.
     fn _repr_html_<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
-        frames::made(slf.as_any(), "repr_html", true)
+        frames::convert(slf.as_any(), "repr_html", true)
     }
 
     /// A finding by its index, or a list of findings by a slice.

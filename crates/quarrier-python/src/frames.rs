@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 ///
 /// # Errors
 /// `ImportError` if a package is missing, and any exception that the package raises.
-pub(crate) fn made<'py>(
+pub(crate) fn convert<'py>(
     rows: &Bound<'py, PyAny>,
     name: &str,
     exact: bool,

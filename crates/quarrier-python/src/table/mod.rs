@@ -252,25 +252,25 @@ impl Table {
 
     /// The rows as a `pyarrow.Table`.
     fn to_arrow<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
-        frames::made(slf.as_any(), "to_arrow", true)
+        frames::convert(slf.as_any(), "to_arrow", true)
     }
 
     /// The rows as a `pandas.DataFrame`. Decimals become floats unless `exact` is true; integer
     /// columns with missing values stay integers.
     #[pyo3(signature = (*, exact=false))]
     fn to_pandas<'py>(slf: &Bound<'py, Self>, exact: bool) -> PyResult<Bound<'py, PyAny>> {
-        frames::made(slf.as_any(), "to_pandas", exact)
+        frames::convert(slf.as_any(), "to_pandas", exact)
     }
 
     /// The rows as a `polars.DataFrame`. Decimals become floats unless `exact` is true.
     #[pyo3(signature = (*, exact=false))]
     fn to_polars<'py>(slf: &Bound<'py, Self>, exact: bool) -> PyResult<Bound<'py, PyAny>> {
-        frames::made(slf.as_any(), "to_polars", exact)
+        frames::convert(slf.as_any(), "to_polars", exact)
     }
 
     /// The first rows as HTML, for notebooks.
     fn _repr_html_<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
-        frames::made(slf.as_any(), "repr_html", true)
+        frames::convert(slf.as_any(), "repr_html", true)
     }
 
     /// A row as a dict by its index, or a table by a slice.
@@ -283,12 +283,12 @@ impl Table {
 
     /// Iterates over the rows as dicts.
     fn __iter__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
-        frames::made(slf.as_any(), "rows_of", true)
+        frames::convert(slf.as_any(), "rows_of", true)
     }
 
     /// Pickles the rows as Arrow data, which needs pyarrow; rejected messages are left out.
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
-        frames::made(slf.as_any(), "reduce", true)
+        frames::convert(slf.as_any(), "reduce", true)
     }
 
     /// The rows as a stream of Arrow record batches, by the Arrow PyCapsule interface.
