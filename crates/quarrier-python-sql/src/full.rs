@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use quarrier_filter::Query;
 use quarrier_messages::{HiddenColumns, Schema};
-use quarrier_native::sql::{self, Answers, Given, Refused, StatementBatch};
+use quarrier_native::sql::{self, Answers, InputTable, Refused, StatementBatch};
 use quarrier_sql::{Answer, Engine, Options, Rows, Statement, is_of_scan, usable_memory};
 use tokio::runtime::{Builder, Handle, Runtime};
 
@@ -82,12 +82,12 @@ async fn answers(asked: StatementBatch, stop: Arc<AtomicBool>) -> Result<Answers
     let engine = Engine::new(options).map_err(refused)?;
     for (name, table) in tables {
         match table {
-            Given::Rows(sql::Rows::Packed(table)) => engine.add(&name, table),
-            Given::Rows(sql::Rows::Arrow(shown)) => {
+            InputTable::Rows(sql::Rows::Packed(table)) => engine.add(&name, table),
+            InputTable::Rows(sql::Rows::Arrow(shown)) => {
                 let (schema, batches) = (Arc::clone(&shown.schema), shown.batches.clone());
                 engine.add_batches(&name, schema, batches)
             }
-            Given::File(file) => engine.open(&name, &file).await,
+            InputTable::File(file) => engine.open(&name, &file).await,
         }
         .map_err(refused)?;
     }

@@ -44,7 +44,7 @@ pub(crate) fn engine() -> Option<&'static dyn Engine> {
 #[derive(Debug)]
 pub struct StatementBatch {
     /// Tables by name; statements may name files, too.
-    pub tables: Vec<(String, Given)>,
+    pub tables: Vec<(String, InputTable)>,
     /// One statement in each.
     pub statements: Vec<String>,
     /// The number of threads, at least 1.
@@ -57,7 +57,7 @@ pub struct StatementBatch {
 
 /// A table as the caller passed it.
 #[derive(Debug, Clone)]
-pub enum Given {
+pub enum InputTable {
     /// Rows in memory.
     Rows(Rows),
     /// A file, glob or URL.

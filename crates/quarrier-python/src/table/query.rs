@@ -16,7 +16,7 @@ use crate::errors::{of_filter, of_sql, raise};
 use crate::host;
 use crate::interrupt::interruptible;
 use crate::source::path_of;
-use crate::sql::{self, Answers, Engine, Given, Refused, Rows, StatementBatch};
+use crate::sql::{self, Answers, Engine, InputTable, Refused, Rows, StatementBatch};
 
 /// Why a statement has no answer.
 enum Failure {
@@ -35,7 +35,7 @@ pub(super) fn of_table(
     statements: Vec<String>,
     workers: Option<Count>,
 ) -> PyResult<Vec<Table>> {
-    let tables = vec![(name.to_string(), Given::Rows(rows.clone()))];
+    let tables = vec![(name.to_string(), InputTable::Rows(rows.clone()))];
     answer(py, Some(name), tables, statements, Count::or_auto(workers))
 }
 
@@ -76,7 +76,7 @@ pub(crate) fn query(
             false => in_memory(&all[place_of(py, &all, &named.name)?].1, sql)?,
         };
         let (table, missing) = table;
-        let tables = vec![(named.name.clone(), Given::Rows(table))];
+        let tables = vec![(named.name.clone(), InputTable::Rows(table))];
         let answers = answer(py, Some(&named.name), tables, vec![sql.to_string()], 0);
         return only(answers.map_err(|error| missing.unwrap_or(error)));
     }
@@ -134,7 +134,7 @@ fn in_memory(table: &Bound<'_, PyAny>, sql: &str) -> PyResult<(Rows, Option<PyEr
 }
 
 /// Prepares a table for the engine, which opens files itself.
-fn given(table: &Bound<'_, PyAny>, sql: &str) -> PyResult<(Given, Option<PyErr>)> {
+fn given(table: &Bound<'_, PyAny>, sql: &str) -> PyResult<(InputTable, Option<PyErr>)> {
     let is_in_memory = table.is_instance_of::<Table>()
         || table.hasattr("__arrow_c_stream__")?
         || table.hasattr("__arrow_c_array__")?;
@@ -142,10 +142,10 @@ fn given(table: &Bound<'_, PyAny>, sql: &str) -> PyResult<(Given, Option<PyErr>)
         && let Some(path) = path_of(table)?
         && let Ok(name) = path.into_os_string().into_string()
     {
-        return Ok((Given::File(name), None));
+        return Ok((InputTable::File(name), None));
     }
     let (rows, missing) = in_memory(table, sql)?;
-    Ok((Given::Rows(rows), missing))
+    Ok((InputTable::Rows(rows), missing))
 }
 
 /// Answers the statements, with one result each. `scanned` is the name of the table that a scan may
@@ -153,7 +153,7 @@ fn given(table: &Bound<'_, PyAny>, sql: &str) -> PyResult<(Given, Option<PyErr>)
 fn answer(
     py: Python<'_>,
     scanned: Option<&str>,
-    tables: Vec<(String, Given)>,
+    tables: Vec<(String, InputTable)>,
     statements: Vec<String>,
     workers: usize,
 ) -> PyResult<Vec<Table>> {
@@ -178,14 +178,14 @@ fn answer(
 
 fn answers(
     scanned: Option<&str>,
-    tables: Vec<(String, Given)>,
+    tables: Vec<(String, InputTable)>,
     statements: Vec<String>,
     workers: usize,
     stop: &Arc<AtomicBool>,
 ) -> Result<Answers, Failure> {
     let table = scanned.and_then(|name| tables.iter().find(|(known, _)| known == name));
     let packed = table.and_then(|(name, given)| match given {
-        Given::Rows(Rows::Packed(table)) => Some((name.clone(), Arc::clone(table))),
+        InputTable::Rows(Rows::Packed(table)) => Some((name.clone(), Arc::clone(table))),
         _ => None,
     });
     let bound = packed.map(|(name, table)| {
