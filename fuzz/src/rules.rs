@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use quarrier_rules::{Hits, Judge, RuleFile, Rules, ScopeName, Unjudged};
+use quarrier_rules::{Hits, Judge, JudgeError, RuleFile, Rules, ScopeName};
 use quarrier_search::Searcher;
 
 use crate::{Target, Verdict};
@@ -123,8 +123,8 @@ pub fn run(bytes: &[u8]) -> Verdict {
     let expected = match judge.judge_by_all(&scope, &name, &stop) {
         Ok(judged) => judged.held,
         // The library's checked arithmetic panics; the caller then gets an error.
-        Err(Unjudged::Late | Unjudged::Failed(_)) => return Verdict::Skipped,
-        Err(Unjudged::Stopped) => unreachable!("nobody stops it"),
+        Err(JudgeError::Late | JudgeError::Failed(_)) => return Verdict::Skipped,
+        Err(JudgeError::Stopped) => unreachable!("nobody stops it"),
     };
     let candidates = rules.candidates(&hits(&rules, &scope), scope.len() as u64, Some(&scope));
     let found = match candidates.is_empty() {

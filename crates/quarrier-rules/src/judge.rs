@@ -52,7 +52,7 @@ impl ScopeName {
 
 /// Why a scope could not be evaluated.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Unjudged {
+pub enum JudgeError {
     /// It took longer than the limit.
     Late,
     /// The `stop` flag became true.
@@ -114,14 +114,14 @@ impl Judge {
     /// be in order, as all other rules are known to be false.
     ///
     /// # Errors
-    /// [`Unjudged::Late`] after the limit, [`Unjudged::Stopped`] soon after `stop` becomes true.
+    /// [`JudgeError::Late`] after the limit, [`JudgeError::Stopped`] soon after `stop` becomes true.
     pub fn judge(
         &self,
         bytes: &Arc<Vec<u8>>,
         name: &ScopeName,
         candidates: &[u32],
         stop: &AtomicBool,
-    ) -> Result<Judged, Unjudged> {
+    ) -> Result<Judged, JudgeError> {
         let scanner = self.scanner(bytes.len(), candidates);
         self.judge_by(scanner, bytes, name, stop)
     }
@@ -135,7 +135,7 @@ impl Judge {
         bytes: &Arc<Vec<u8>>,
         name: &ScopeName,
         stop: &AtomicBool,
-    ) -> Result<Judged, Unjudged> {
+    ) -> Result<Judged, JudgeError> {
         self.judge_by(self.rules.inner.scanner.clone(), bytes, name, stop)
     }
 
@@ -145,7 +145,7 @@ impl Judge {
         bytes: &Arc<Vec<u8>>,
         name: &ScopeName,
         stop: &AtomicBool,
-    ) -> Result<Judged, Unjudged> {
+    ) -> Result<Judged, JudgeError> {
         let matches_max = self.rules.inner.matches_max;
         scanner.set_scan_params(
             ScanParams::default()
@@ -169,10 +169,10 @@ impl Judge {
         let within = self.limit.saturating_add(PATIENCE);
         match apart(STACK_BYTES, within, stop, scan) {
             Ok(judged) => judged,
-            Err(Unfinished::Late) => Err(Unjudged::Late),
-            Err(Unfinished::Stopped) => Err(Unjudged::Stopped),
-            Err(Unfinished::Thread(reason)) => Err(Unjudged::Failed(reason)),
-            Err(Unfinished::Panicked(panicked)) => Err(Unjudged::Failed(panicked.to_string())),
+            Err(Unfinished::Late) => Err(JudgeError::Late),
+            Err(Unfinished::Stopped) => Err(JudgeError::Stopped),
+            Err(Unfinished::Thread(reason)) => Err(JudgeError::Failed(reason)),
+            Err(Unfinished::Panicked(panicked)) => Err(JudgeError::Failed(panicked.to_string())),
         }
     }
 
@@ -245,7 +245,7 @@ fn scanned(
     scanner: &Scanner,
     bytes: &[u8],
     places: &HashMap<String, usize>,
-) -> Result<Judged, Unjudged> {
+) -> Result<Judged, JudgeError> {
     let mut judged = Judged::default();
     let taken = scanner.scan_mem_with_callback(bytes, |event| {
         match event {
@@ -277,7 +277,7 @@ fn scanned(
             judged.held.sort_by_key(|held| held.rule);
             Ok(judged)
         }
-        Err(ScanError::Timeout) => Err(Unjudged::Late),
-        Err(error) => Err(Unjudged::Failed(error.to_string())),
+        Err(ScanError::Timeout) => Err(JudgeError::Late),
+        Err(error) => Err(JudgeError::Failed(error.to_string())),
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-use quarrier_rules::{Judge, RULE_BYTES_EACH_MAX, ScopeName, Unjudged};
+use quarrier_rules::{Judge, JudgeError, RULE_BYTES_EACH_MAX, ScopeName};
 
 use crate::compiled;
 
@@ -48,7 +48,7 @@ fn a_condition_that_never_ends_is_late() {
     let judge = Judge::new(&rules, Duration::from_millis(50));
     let judged =
         judge.judge(&Arc::new(b"x".to_vec()), &ScopeName::default(), &[0], &AtomicBool::new(false));
-    assert_eq!(judged, Err(Unjudged::Late));
+    assert_eq!(judged, Err(JudgeError::Late));
 }
 
 #[test]
@@ -58,7 +58,7 @@ fn a_stopped_judge_gives_no_answer() {
     let started = Instant::now();
     let judged =
         judge.judge(&Arc::new(Vec::new()), &ScopeName::default(), &[0], &AtomicBool::new(true));
-    assert_eq!(judged, Err(Unjudged::Stopped));
+    assert_eq!(judged, Err(JudgeError::Stopped));
     assert!(started.elapsed() < Duration::from_secs(5), "it does not stop at once");
 }
 

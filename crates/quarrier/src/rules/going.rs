@@ -9,7 +9,7 @@ use quarrier_core::parallel::planned_workers;
 use quarrier_core::source::Source;
 use quarrier_core::threads::team;
 use quarrier_report::number;
-use quarrier_rules::{Hits, Judged, Rules, ScopeName, Unjudged};
+use quarrier_rules::{Hits, JudgeError, Judged, Rules, ScopeName};
 
 use super::bytes::{self, ScopeBytes};
 use super::extents::Extents;
@@ -216,8 +216,8 @@ impl Going<'_, '_> {
         let judged = match &scope.judged {
             None => return ControlFlow::Continue(()),
             Some(Ok(judged)) => judged,
-            Some(Err(Unjudged::Stopped)) => return ControlFlow::Break(()),
-            Some(Err(Unjudged::Late)) => {
+            Some(Err(JudgeError::Stopped)) => return ControlFlow::Break(()),
+            Some(Err(JudgeError::Late)) => {
                 let seconds = self.run.search.scope_time_max.as_secs_f64();
                 self.done.missing(format!(
                     "{name}: rules take more than {seconds} s here, so none of them is reported; raise \
@@ -225,7 +225,7 @@ impl Going<'_, '_> {
                 ));
                 return ControlFlow::Continue(());
             }
-            Some(Err(Unjudged::Failed(reason))) => {
+            Some(Err(JudgeError::Failed(reason))) => {
                 self.done.missing(format!("{name}: its rules are not evaluated: {reason}"));
                 return ControlFlow::Continue(());
             }

@@ -9,7 +9,7 @@ use std::time::Instant;
 use quarrier_core::pipeline::Chunk;
 use quarrier_core::source::{Memory, Source};
 use quarrier_report::number;
-use quarrier_rules::{Hits, Judge, Judged, ScopeName, Unjudged};
+use quarrier_rules::{Hits, Judge, JudgeError, Judged, ScopeName};
 use quarrier_search::Finding;
 
 use super::RuleSearch;
@@ -314,12 +314,12 @@ pub(super) struct Scope {
     pub(super) bytes: Arc<Vec<u8>>,
     pub(super) unreadable: Vec<Range<u64>>,
     /// `None` if no rule could hold.
-    pub(super) judged: Option<std::result::Result<Judged, Unjudged>>,
+    pub(super) judged: Option<std::result::Result<Judged, JudgeError>>,
 }
 
 impl Scope {
     fn failed(reason: String) -> Self {
-        let judged = Some(Err(Unjudged::Failed(reason)));
+        let judged = Some(Err(JudgeError::Failed(reason)));
         Scope { bytes: Arc::default(), unreadable: Vec::new(), judged }
     }
 }
