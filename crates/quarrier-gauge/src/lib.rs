@@ -148,7 +148,7 @@ pub fn measure(wanted: &Wanted, progress: &mut dyn Progress, stop: &AtomicBool) 
 /// Marks readings whose threads need more CPU time than a quota allows: they show the moments in which the
 /// threads had it.
 fn mark_limited(readings: &mut [Reading], limits: &Limits) {
-    let (Some(cpus), Some(words)) = (limits.quota_cpus, limits.quota_in_words()) else { return };
+    let (Some(cpus), Some(words)) = (limits.quota_cpus, limits.describe_quota()) else { return };
     let is_of_cpus = |reading: &&mut Reading| matches!(reading.area, Area::Cpu | Area::Memory);
     for reading in readings.iter_mut().filter(is_of_cpus) {
         let threads = reading.parameters.integer("threads").unwrap_or(1);

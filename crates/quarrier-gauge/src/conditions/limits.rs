@@ -67,7 +67,7 @@ impl Limits {
     /// there are none.
     pub fn describe(&self) -> String {
         let mut words = Vec::new();
-        words.extend(self.quota_in_words());
+        words.extend(self.describe_quota());
         if let (Some(may), Some(of)) = (self.affinity_cpus, self.affinity_of_cpus) {
             words.push(format!("affinity {may} of {of} CPUs"));
         }
@@ -77,7 +77,7 @@ impl Limits {
     }
 
     /// `quota 1.5 CPUs`, if there is one.
-    pub fn quota_in_words(&self) -> Option<String> {
+    pub fn describe_quota(&self) -> Option<String> {
         // The kernel's smallest quota is a millisecond per second.
         let cpus = (self.quota_cpus? * 1000.0).round() / 1000.0;
         Some(format!("quota {cpus} {}", if cpus == 1.0 { "CPU" } else { "CPUs" }))
