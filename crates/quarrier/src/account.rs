@@ -146,7 +146,7 @@ const SHARE_SECONDS_MIN: f64 = 0.1;
 
 impl Stats {
     /// Formats the share of the ceiling for display; `None` if the run was too short to reach it.
-    pub fn share_in_words(&self) -> Option<String> {
+    pub fn describe_share(&self) -> Option<String> {
         let ceiling = self.ceiling.filter(|_| self.seconds >= SHARE_SECONDS_MIN)?;
         Some(ceiling.describe())
     }
@@ -296,9 +296,9 @@ mod tests {
     #[test]
     fn a_short_run_says_no_share_of_the_ceiling() {
         let ceiling = Some(CeilingShare { of: "memory read", bytes_per_second: 2e9, share: 0.005 });
-        let after = |seconds| Stats { seconds, ceiling, ..Stats::default() }.share_in_words();
+        let after = |seconds| Stats { seconds, ceiling, ..Stats::default() }.describe_share();
         assert_eq!(after(0.001), None);
         assert_eq!(after(1.0).as_deref(), Some("0 % of the ceiling (memory read 2.00 GB/s)"));
-        assert_eq!(Stats { seconds: 1.0, ..Stats::default() }.share_in_words(), None);
+        assert_eq!(Stats { seconds: 1.0, ..Stats::default() }.describe_share(), None);
     }
 }

@@ -108,7 +108,7 @@ fn stats(run: &Run<'_>, summary: &Summary, seen: &Seen, source: Option<&dyn Sour
 
 /// Prints the account on standard error: two lines, and one about free ranges.
 fn tell(run: &Run<'_>, stats: &Stats, seen: &Seen) {
-    let share = stats.share_in_words().map_or(String::new(), |share| format!(", {share}"));
+    let share = stats.describe_share().map_or(String::new(), |share| format!(", {share}"));
     if let Some(free) = &run.free {
         let _ = writeln!(io::stderr(), "unallocated: {free}");
     }

@@ -64,7 +64,7 @@ fn facts(run: &Run<'_>, summary: &Summary, stats: &Stats) -> Vec<(String, String
         ("rate", number::rate(stats.bytes_per_second)),
         ("looked at", number::counted(summary.candidates, "candidate")),
     ];
-    if let Some(share) = stats.share_in_words() {
+    if let Some(share) = stats.describe_share() {
         facts.push(("share of the ceiling", share));
     }
     if let Some(verified) = &run.verified {

@@ -110,7 +110,7 @@ impl Summary {
             let fetched = number::bytes(remote.bytes_fetched);
             facts.push(("fetched", format!("{fetched} by {} requests", remote.requests)));
         }
-        if let Some(share) = stats.share_in_words() {
+        if let Some(share) = stats.describe_share() {
             facts.push(("share of the ceiling", share));
         }
         facts.into_iter().map(|(label, value)| (label.to_string(), value)).collect()
@@ -124,7 +124,7 @@ impl Summary {
             0 => String::new(),
             bytes => format!(" ({} of them holes)", number::bytes(bytes)),
         };
-        let share = stats.share_in_words().map_or(String::new(), |share| format!(", {share}"));
+        let share = stats.describe_share().map_or(String::new(), |share| format!(", {share}"));
         let _ = writeln!(
             std::io::stderr(),
             "{}{holes} in {:.3} s: {}{share}\n{}; engine {}, {}; limited by {}",
