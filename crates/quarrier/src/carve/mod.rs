@@ -20,7 +20,7 @@ pub use ground::Free;
 pub use running::{Begin, Carved, Carving, reported};
 pub use several::Several;
 pub use signatures::Signatures;
-pub use skimmed::skimmed_in_words;
+pub use skimmed::describe_skimmed;
 pub(crate) use skimmed::to_json as skimmed_to_json;
 pub use verify::{Verification, verify};
 

@@ -10,7 +10,7 @@ const NAMED_MAX: usize = 16;
 
 /// Formats a line for each reason, with the ranges and the types that may begin there: `bytes 0..51200
 /// were examined less closely: too many … (5000 places: gz, pdf)`.
-pub fn skimmed_in_words(ranges: &[SkimmedRange]) -> Vec<(Skimming, String)> {
+pub fn describe_skimmed(ranges: &[SkimmedRange]) -> Vec<(Skimming, String)> {
     let line = |reason| Some((reason, line(ranges, reason)?));
     Skimming::ALL.into_iter().filter_map(line).collect()
 }

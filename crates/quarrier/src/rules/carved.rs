@@ -13,7 +13,7 @@ use quarrier_files::{Content, Entry, Extent, Kind, Run, State, Times};
 
 use super::files::{FILES_MAX, File, RUNS_MAX};
 use super::outcome::WatchRules;
-use crate::carve::{Begin, Watch, skimmed_in_words};
+use crate::carve::{Begin, Watch, describe_skimmed};
 use crate::{Carve, Machine, Place, Result};
 
 /// The carved files of a source.
@@ -56,7 +56,7 @@ pub(super) fn carve(
     let known = FileIndex::of(others);
     files.retain(|file| !known.has(&file.entry) && !is_all(&file.entry, length));
     files.sort_by(|a, b| key(a).cmp(&key(b)));
-    let skimmed = skimmed_in_words(&carved.summary.skimmed);
+    let skimmed = describe_skimmed(&carved.summary.skimmed);
     Ok(CarvedFiles {
         files,
         notices: skimmed.into_iter().map(|(_, line)| line).collect(),

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use quarrier::carve::{Begin, Carved, Carving, Free, Verification, skimmed_in_words, verify};
+use quarrier::carve::{Begin, Carved, Carving, Free, Verification, describe_skimmed, verify};
 use quarrier::{Error, Opened, Opener, Sources};
 use quarrier_carve::Skimming;
 use quarrier_carve::folder::{REPORT, Skipped};
@@ -127,7 +127,7 @@ fn report_problems(name: &str, carved: &Carved) -> Outcome {
         complain(&format!("{name}: bytes {}..{} could not be read", range.start, range.end));
         outcome = outcome.worse(Outcome::Incomplete);
     }
-    for (reason, line) in skimmed_in_words(&carved.summary.skimmed) {
+    for (reason, line) in describe_skimmed(&carved.summary.skimmed) {
         complain(&format!("{name}: {line}; {}", what_to_try(reason)));
         outcome = outcome.worse(Outcome::Incomplete);
     }

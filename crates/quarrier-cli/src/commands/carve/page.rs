@@ -5,7 +5,7 @@ use std::io::{BufRead, BufReader};
 use std::path::{Component, Path, PathBuf};
 
 use quarrier::account::Stats;
-use quarrier::carve::skimmed_in_words;
+use quarrier::carve::describe_skimmed;
 use quarrier_carve::Summary;
 use quarrier_carve::folder::{REPORT, Row};
 use quarrier_report::number;
@@ -74,7 +74,7 @@ fn facts(run: &Run<'_>, summary: &Summary, stats: &Stats) -> Vec<(String, String
         facts.push(("unallocated", free.clone()));
     }
     facts.extend(run.notices.iter().map(|notice| ("note", notice.clone())));
-    facts.extend(skimmed_in_words(&summary.skimmed).into_iter().map(|(_, line)| ("note", line)));
+    facts.extend(describe_skimmed(&summary.skimmed).into_iter().map(|(_, line)| ("note", line)));
     if summary.stopped {
         facts.push(("interrupted", format!("at byte {}", summary.position)));
     }

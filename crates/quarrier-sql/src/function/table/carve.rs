@@ -13,7 +13,7 @@ use datafusion::catalog::{Session, TableFunctionArgs, TableFunctionImpl, TablePr
 use datafusion::common::{DataFusionError, Result};
 use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, TableType};
 use datafusion::physical_plan::ExecutionPlan;
-use quarrier::carve::{Begin, Watch, skimmed_in_words};
+use quarrier::carve::{Begin, Watch, describe_skimmed};
 use quarrier::{OpenOptions, Opener, Sources};
 use quarrier_carve::folder::Row;
 use quarrier_carve::{Status, format};
@@ -207,7 +207,7 @@ impl Finds for Carving {
             };
             out.touched(summary.bytes);
             self.notes.add(unread(opened.name(), &summary.unreadable));
-            let skimmed = skimmed_in_words(&summary.skimmed).into_iter();
+            let skimmed = describe_skimmed(&summary.skimmed).into_iter();
             self.notes.add(skimmed.map(|(_, line)| format!("{}: {line}", opened.name())));
             if stop.load(Ordering::Relaxed) {
                 break;
