@@ -46,5 +46,5 @@ pub use folder::{Folder, Written};
 pub use known::Known;
 pub use places::{Place, PlaceState, Places};
 pub use systems::{SkippedPartition, System, SystemKind, Systems, find};
-pub use time::time_in_words;
+pub use time::format_time;
 pub use walk::Damages;

@@ -3,7 +3,7 @@
 use quarrier_core::civil;
 
 /// Formats nanoseconds since 1970 as `2019-07-04T10:20:30Z`, with as many decimals as needed.
-pub fn time_in_words(time: i64) -> String {
+pub fn format_time(time: i64) -> String {
     let (day, of_day) = civil::split(time);
     let mut text = String::new();
     // Writing to a string cannot fail.
@@ -16,12 +16,12 @@ pub fn time_in_words(time: i64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::time_in_words;
+    use super::format_time;
 
     #[test]
     fn times_have_the_digits_that_say_something() {
-        assert_eq!(time_in_words(0), "1970-01-01T00:00:00Z");
-        assert_eq!(time_in_words(1_562_235_630_120_000_000), "2019-07-04T10:20:30.12Z");
-        assert_eq!(time_in_words(-1_000_000_000), "1969-12-31T23:59:59Z");
+        assert_eq!(format_time(0), "1970-01-01T00:00:00Z");
+        assert_eq!(format_time(1_562_235_630_120_000_000), "2019-07-04T10:20:30.12Z");
+        assert_eq!(format_time(-1_000_000_000), "1969-12-31T23:59:59Z");
     }
 }

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use quarrier::source::{clear_indexes, fill, index_bytes, is_remote, shown};
 use quarrier::{Error, Opener, Sources};
-use quarrier_files::time_in_words;
+use quarrier_files::format_time;
 use quarrier_remote::{Cache as Folder, CacheOptions, CachedObject};
 
 use super::search::progress::Progress;
@@ -178,7 +178,7 @@ fn optional(text: Option<&String>) -> Value<'_> {
 
 fn list(object: &CachedObject, printer: &mut Printer<'_>) -> io::Result<Outcome> {
     let used = object.used.duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
-    let used = time_in_words(i64::try_from(used.as_nanos()).unwrap_or(i64::MAX));
+    let used = format_time(i64::try_from(used.as_nanos()).unwrap_or(i64::MAX));
     printer.row(&[
         Value::Text(name_of(object)),
         Value::Unsigned(object.length),

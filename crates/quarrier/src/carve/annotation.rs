@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use quarrier_carve::folder::{Annotate, Annotating, Row, RowHashes, RowPlace};
-use quarrier_files::{Digests, HashKinds, Hasher, Known, Places, time_in_words};
+use quarrier_files::{Digests, HashKinds, Hasher, Known, Places, format_time};
 
 use super::Carve;
 use super::ground::Ground;
@@ -51,7 +51,7 @@ impl Annotation {
                 file: place.file.map(str::to_string),
                 inode: place.inode,
                 state: place.state.name().to_string(),
-                modified: place.modified.map(time_in_words),
+                modified: place.modified.map(format_time),
             });
         }
         let Some(digests) = digests else { return Ok(()) };

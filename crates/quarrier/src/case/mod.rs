@@ -19,7 +19,7 @@ use std::ops::Range;
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use quarrier_files::{Digests, HashKinds, Hasher, time_in_words};
+use quarrier_files::{Digests, HashKinds, Hasher, format_time};
 use serde_json::{Value, json};
 
 /// The name of the case file.
@@ -183,5 +183,5 @@ impl Write for Sealed<'_> {
 
 fn moment(time: SystemTime) -> String {
     let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
-    time_in_words(i64::try_from(since.as_nanos()).unwrap_or(i64::MAX))
+    format_time(i64::try_from(since.as_nanos()).unwrap_or(i64::MAX))
 }

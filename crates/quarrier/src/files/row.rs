@@ -1,7 +1,7 @@
 //! A row of a listing, the same in every program and binding.
 
 use quarrier_core::civil;
-use quarrier_files::{Entry, Kind, State, Written, time_in_words};
+use quarrier_files::{Entry, Kind, State, Written, format_time};
 use serde_json::json;
 
 /// The names of the columns, in their order.
@@ -49,7 +49,7 @@ impl Row {
     pub fn times(&self) -> [Option<String>; 4] {
         let times = &self.entry.times;
         [times.modified, times.accessed, times.changed, times.created]
-            .map(|time| time.map(time_in_words))
+            .map(|time| time.map(format_time))
     }
 
     /// Formats a line of a bodyfile for sleuthkit's `mactime`; times are in seconds.

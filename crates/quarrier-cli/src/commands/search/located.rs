@@ -2,7 +2,7 @@
 
 use std::io;
 
-use quarrier_files::{Places, time_in_words};
+use quarrier_files::{Places, format_time};
 
 use crate::output::Format;
 use crate::output::rows::{Column, Excerpt, Kind, Rows, Value};
@@ -48,7 +48,7 @@ impl Rows for Located<'_> {
             values[4] = Value::Text(&label);
             return self.rows.row(&values, excerpt);
         }
-        let modified = place.modified.map(time_in_words);
+        let modified = place.modified.map(format_time);
         values.extend([
             place.file.map_or(Value::Missing, Value::Text),
             place.inode.map_or(Value::Missing, Value::Unsigned),
