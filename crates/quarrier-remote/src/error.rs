@@ -115,7 +115,7 @@ impl Error {
     }
 
     /// Whether the error concerns a single range, so that others may still be read.
-    pub fn is_of_a_range(&self) -> bool {
+    pub fn concerns_range(&self) -> bool {
         matches!(self, Error::Failed { .. } | Error::NotCached { .. })
     }
 

@@ -243,7 +243,7 @@ impl Object {
             let is_exact = missing
                 .iter()
                 .any(|span| flight.span.offset >= span.offset && flight.span.end() <= span.end());
-            if is_exact || !error.is_of_a_range() {
+            if is_exact || !error.concerns_range() {
                 end = Some(error);
             } else {
                 *was_too_much = true;
