@@ -8,22 +8,22 @@ use datafusion::error::DataFusionError;
 #[derive(Debug)]
 pub struct Refusal {
     reason: String,
-    is_of_arguments: bool,
+    concerns_arguments: bool,
 }
 
 impl Refusal {
     pub(crate) fn new(reason: impl Into<String>) -> Self {
-        Refusal { reason: reason.into(), is_of_arguments: false }
+        Refusal { reason: reason.into(), concerns_arguments: false }
     }
 
     /// A refusal of arguments that are wrong for any values.
     pub(crate) fn of_arguments(reason: impl Into<String>) -> Self {
-        Refusal { reason: reason.into(), is_of_arguments: true }
+        Refusal { reason: reason.into(), concerns_arguments: true }
     }
 
     /// Whether the statement is wrong, rather than a value in its rows.
-    pub fn is_of_arguments(&self) -> bool {
-        self.is_of_arguments
+    pub fn concerns_arguments(&self) -> bool {
+        self.concerns_arguments
     }
 }
 

@@ -197,7 +197,7 @@ impl From<DataFusionError> for Error {
                 }
             }
             DataFusionError::External(inner) => match inner.downcast_ref::<Refusal>() {
-                Some(refusal) if refusal.is_of_arguments() => Error::text(refusal.to_string()),
+                Some(refusal) if refusal.concerns_arguments() => Error::text(refusal.to_string()),
                 Some(refusal) => Error::value(refusal.to_string()),
                 None => Error::Engine(error),
             },
