@@ -8,7 +8,7 @@ use std::time::Duration;
 use quarrier_filter::Query;
 use quarrier_messages::{HiddenColumns, Schema};
 use quarrier_native::sql::{self, Answers, InputTable, Refused, StatementBatch};
-use quarrier_sql::{Answer, Engine, Options, Rows, Statement, is_of_scan, usable_memory};
+use quarrier_sql::{Answer, Engine, Options, Rows, Statement, scan_answers, usable_memory};
 use tokio::runtime::{Builder, Handle, Runtime};
 
 use crate::packed::packed;
@@ -30,7 +30,7 @@ const STACK_BYTES: usize = 256 << 20;
 
 impl sql::Engine for Full {
     fn leaves_to_scan(&self, query: &Query, schema: &Schema) -> bool {
-        is_of_scan(query, schema)
+        scan_answers(query, schema)
     }
 
     fn answer(&self, asked: StatementBatch, stop: &Arc<AtomicBool>) -> Result<Answers, Refused> {

@@ -21,7 +21,7 @@ mod dialect;
 mod engine;
 pub use engine::{
     Answer, Engine, FileRejects, Loaded, Options, Rounded, Statement, WORDS_MAX,
-    WORDS_ON_ANY_STACK, is_of_scan,
+    WORDS_ON_ANY_STACK, scan_answers,
 };
 
 mod error;

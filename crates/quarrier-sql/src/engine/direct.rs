@@ -53,7 +53,7 @@ pub(super) fn plan(context: &SessionContext, text: &str, workers: usize) -> Opti
 
 /// Whether the scan of a table alone answers a query with the same values as DataFusion. It does if
 /// the query selects columns or `COUNT(*)`, and its condition can be pushed into the scan.
-pub fn is_of_scan(query: &Query, schema: &quarrier_messages::Schema) -> bool {
+pub fn scan_answers(query: &Query, schema: &quarrier_messages::Schema) -> bool {
     let kinds: Vec<Kind> = schema.fields.iter().map(|field| field.kind).collect();
     let are_columns = match &query.select {
         Select::Count { .. } => true,

@@ -39,7 +39,7 @@ use crate::{Error, Messages, Result};
 pub use crate::files::{FileRejects, Loaded, Rounded};
 pub use answer::Answer;
 use answer::Planned;
-pub use direct::is_of_scan;
+pub use direct::scan_answers;
 pub(crate) use growing::TableState;
 use names::Names;
 use opened::{OpenedTable, Origin};
