@@ -31,7 +31,7 @@ impl Attempts {
             (self.in_vain, self.since) = (0, Instant::now());
         }
         self.in_vain += 1;
-        let is_late = self.since.elapsed() >= self.retry.in_vain_max;
+        let is_late = self.since.elapsed() >= self.retry.fruitless_time_max;
         if self.in_vain >= self.attempts_max || is_late {
             return None;
         }
@@ -58,7 +58,7 @@ mod tests {
     fn waits_double_up_to_the_longest_and_attempts_end() {
         let retry = Retry {
             attempts_max: 8,
-            in_vain_max: Duration::MAX,
+            fruitless_time_max: Duration::MAX,
             delay: Duration::from_millis(100),
             delay_max: Duration::from_millis(1000),
             failed_ranges_max: 8,
@@ -74,7 +74,7 @@ mod tests {
 
     #[test]
     fn a_server_that_brings_nothing_is_given_up_after_a_time() {
-        let retry = Retry { in_vain_max: Duration::from_millis(20), ..Retry::default() };
+        let retry = Retry { fruitless_time_max: Duration::from_millis(20), ..Retry::default() };
         let mut attempts = Attempts::new(&retry, 1_000);
         std::thread::sleep(Duration::from_millis(30));
         assert!(attempts.failed(true, None).is_some(), "bytes came");

@@ -112,7 +112,7 @@ pub struct Retry {
     /// Consecutive attempts without a new byte before a range is given up; at least 1. Default 6.
     pub attempts_max: u32,
     /// Time without a new byte after which no further attempt is made. Default 25 s.
-    pub in_vain_max: Duration,
+    pub fruitless_time_max: Duration,
     /// Delay before the second attempt; it doubles with each further one, and a random part of up
     /// to half is subtracted. Default 100 ms.
     pub delay: Duration,
@@ -127,7 +127,7 @@ impl Default for Retry {
     fn default() -> Self {
         Retry {
             attempts_max: 6,
-            in_vain_max: Duration::from_secs(25),
+            fruitless_time_max: Duration::from_secs(25),
             delay: Duration::from_millis(100),
             delay_max: Duration::from_secs(10),
             failed_ranges_max: 16,

@@ -57,7 +57,7 @@ fn hasty() -> Options {
     };
     options.retry = Retry {
         attempts_max: 12,
-        in_vain_max: Duration::from_secs(600),
+        fruitless_time_max: Duration::from_secs(600),
         delay: Duration::from_millis(1),
         delay_max: Duration::from_millis(4),
         failed_ranges_max: 4,
