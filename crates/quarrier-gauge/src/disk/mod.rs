@@ -72,7 +72,7 @@ fn measure_all(wanted: &Wanted, session: &mut Session<'_>, state: &mut VisitStat
     };
     let mut random_reads = 0.0f64;
     for job in sweep::jobs(wanted) {
-        session.go_on()?;
+        session.check_stop()?;
         let runs = measure_job(session, file, &job)?;
         let used = (job.order, job.action, job.block_bytes, job.cache);
         if used == (Order::Random, Action::Read, 4096, Cache::Direct) {

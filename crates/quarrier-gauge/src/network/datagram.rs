@@ -181,17 +181,19 @@ pub(super) fn receive(guest: &Guest<'_>) -> std::result::Result<Account, String>
                 heard = Instant::now();
                 span = Some((span.map_or(heard, |(first, _)| first), heard));
                 if call.is_multiple_of(1024) {
-                    guest.go_on(heard)?;
+                    guest.check_alive(heard)?;
                 }
             }
             Err(error) if is_pause(&error) => {
                 if control.has_ended()? && heard.elapsed() >= QUIET {
                     break;
                 }
-                guest.go_on(heard)?;
+                guest.check_alive(heard)?;
             }
             // The system returns this error after the client refused a datagram.
-            Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => guest.go_on(heard)?,
+            Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
+                guest.check_alive(heard)?
+            }
             Err(error) => return Err(format!("cannot receive: {error}")),
         }
     }

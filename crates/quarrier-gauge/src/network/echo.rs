@@ -219,7 +219,7 @@ pub(super) fn stream(guest: &Guest<'_>) -> std::result::Result<Account, String> 
         while !rest.is_empty() {
             match (&guest.stream).write(rest) {
                 Ok(bytes) => rest = &rest[bytes..],
-                Err(error) if is_pause(&error) => guest.go_on(heard)?,
+                Err(error) if is_pause(&error) => guest.check_alive(heard)?,
                 Err(error) => return Err(failed(error)),
             }
         }
@@ -248,7 +248,7 @@ pub(super) fn datagrams(guest: &Guest<'_>) -> std::result::Result<Account, Strin
                 // A datagram that cannot be sent is a lost one.
                 let _ = socket.send(message);
                 heard = Instant::now();
-                guest.go_on(heard)?;
+                guest.check_alive(heard)?;
                 account.messages += 1;
                 account.bytes += bytes as u64;
             }
@@ -256,9 +256,11 @@ pub(super) fn datagrams(guest: &Guest<'_>) -> std::result::Result<Account, Strin
                 if control.has_ended()? {
                     return Ok(account);
                 }
-                guest.go_on(heard)?;
+                guest.check_alive(heard)?;
             }
-            Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => guest.go_on(heard)?,
+            Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
+                guest.check_alive(heard)?
+            }
             Err(error) => return Err(format!("cannot receive: {error}")),
         }
     }

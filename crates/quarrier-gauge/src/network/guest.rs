@@ -26,7 +26,7 @@ pub(super) struct Guest<'a> {
 
 impl Guest<'_> {
     /// Returns an error if the session must end. `heard` is the time of the client's last message.
-    pub(super) fn go_on(&self, heard: Instant) -> Result<(), String> {
+    pub(super) fn check_alive(&self, heard: Instant) -> Result<(), String> {
         if self.stop.load(Ordering::Relaxed) {
             return Err("stopped".to_owned());
         }

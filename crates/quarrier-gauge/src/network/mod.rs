@@ -81,7 +81,7 @@ fn measure_all(wanted: &Wanted, session: &mut Session<'_>, state: &mut VisitStat
     measure::with_peer(network, |peer| {
         let mut round_trip = f64::INFINITY;
         for job in sweep::jobs(wanted) {
-            session.go_on()?;
+            session.check_stop()?;
             let runs = measure::measure_job(session, network, peer, &job)?;
             if (job.protocol, job.course) == (Protocol::Tcp, Course::RoundTrip) {
                 round_trip = round_trip.min(runs.reading().value);

@@ -96,11 +96,11 @@ pub(super) fn read_some(
             Ok(bytes) => {
                 if reads.is_multiple_of(CLOCK_EACH) {
                     *heard = Instant::now();
-                    guest.go_on(*heard)?;
+                    guest.check_alive(*heard)?;
                 }
                 return Ok(Some(bytes));
             }
-            Err(error) if is_pause(&error) => guest.go_on(*heard)?,
+            Err(error) if is_pause(&error) => guest.check_alive(*heard)?,
             Err(error) => return Err(format!("cannot read: {error}")),
         }
     }

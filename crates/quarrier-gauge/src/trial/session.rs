@@ -147,7 +147,7 @@ impl<'a> Session<'a> {
     ///
     /// # Errors
     /// [`Error::Stopped`].
-    pub fn go_on(&self) -> Result<()> {
+    pub fn check_stop(&self) -> Result<()> {
         if self.stop.load(Ordering::Relaxed) { Err(Error::Stopped) } else { Ok(()) }
     }
 
