@@ -18,7 +18,7 @@ const LOOK: Duration = Duration::from_millis(50);
 
 /// The outcome of a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Heard {
+pub enum SessionOutcome {
     /// The session was served to the end.
     Served {
         /// The payload received, in bytes.
@@ -66,7 +66,7 @@ impl Listener {
     pub fn serve(
         &self,
         stop: &AtomicBool,
-        heard: &(dyn Fn(SocketAddr, Heard) + Sync),
+        heard: &(dyn Fn(SocketAddr, SessionOutcome) + Sync),
     ) -> Result<()> {
         let sessions = AtomicUsize::new(0);
         thread::scope(|scope| {
@@ -75,7 +75,7 @@ impl Listener {
                 if sessions.fetch_add(1, Ordering::Relaxed) >= SESSIONS_MAX {
                     sessions.fetch_sub(1, Ordering::Relaxed);
                     refuse(&stream, "too many sessions");
-                    heard(address, Heard::Ended("too many sessions".to_owned()));
+                    heard(address, SessionOutcome::Ended("too many sessions".to_owned()));
                     continue;
                 }
                 let sessions = &sessions;
@@ -85,7 +85,7 @@ impl Listener {
                 });
                 if let Err(error) = started {
                     sessions.fetch_sub(1, Ordering::Relaxed);
-                    heard(address, Heard::Ended(error.to_string()));
+                    heard(address, SessionOutcome::Ended(error.to_string()));
                 }
             }
             Ok(())
@@ -116,12 +116,13 @@ impl Listener {
     }
 }
 
-fn one(stream: TcpStream, stop: &AtomicBool) -> Heard {
+fn one(stream: TcpStream, stop: &AtomicBool) -> SessionOutcome {
     match serve(stream, stop) {
-        Ok(account) if account.wrong > 0 => {
-            Heard::Ended(format!("{} received messages differ from those sent", account.wrong))
-        }
-        Ok(account) => Heard::Served { bytes: account.bytes, messages: account.messages },
-        Err(reason) => Heard::Ended(reason),
+        Ok(account) if account.wrong > 0 => SessionOutcome::Ended(format!(
+            "{} received messages differ from those sent",
+            account.wrong
+        )),
+        Ok(account) => SessionOutcome::Served { bytes: account.bytes, messages: account.messages },
+        Err(reason) => SessionOutcome::Ended(reason),
     }
 }

@@ -31,7 +31,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 pub use datagram::DATAGRAM_BYTES_MAX;
 pub use frame::MESSAGE_BYTES_MAX;
 pub use job::{Course, Job, Protocol};
-pub use listen::{Heard, Listener, SESSIONS_MAX};
+pub use listen::{Listener, SESSIONS_MAX, SessionOutcome};
 pub(crate) use named::measure_named;
 
 use crate::Wanted;

@@ -9,7 +9,8 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 use quarrier_gauge::network::{
-    Course, DATAGRAM_BYTES_MAX, Heard, Job, Listener, MESSAGE_BYTES_MAX, Protocol, measure_job,
+    Course, DATAGRAM_BYTES_MAX, Job, Listener, MESSAGE_BYTES_MAX, Protocol, SessionOutcome,
+    measure_job,
 };
 use quarrier_gauge::trial::{Effort, Session};
 use quarrier_gauge::{Area, Error, Network, Reading, Result, Unit};
@@ -171,7 +172,7 @@ fn a_stop_ends_a_long_run_at_once() {
 }
 
 /// Runs a listener during `work`; returns how its sessions ended.
-fn with_listener<T>(work: impl FnOnce(SocketAddr) -> T) -> (T, Vec<Heard>) {
+fn with_listener<T>(work: impl FnOnce(SocketAddr) -> T) -> (T, Vec<SessionOutcome>) {
     let listener = Listener::bind("127.0.0.1:0".parse().unwrap()).unwrap();
     let address = listener.address().unwrap();
     let stop = AtomicBool::new(false);
@@ -205,7 +206,7 @@ fn a_listener_serves_several_gauges_and_reports_each_session() {
     // Two streams and a round trip, in at least one run.
     assert!(heard.len() >= 3, "{}", heard.len());
     for one in heard {
-        assert!(matches!(one, Heard::Served { bytes, .. } if bytes > 0), "{one:?}");
+        assert!(matches!(one, SessionOutcome::Served { bytes, .. } if bytes > 0), "{one:?}");
     }
 }
 
@@ -267,11 +268,12 @@ fn a_strangers_bytes_end_their_session_with_a_reason() {
         strangers.iter().map(|(_, reason)| *reason).collect::<Vec<_>>()
     });
     for reason in reasons {
-        let is_reported =
-            heard.iter().any(|one| matches!(one, Heard::Ended(text) if text.contains(reason)));
+        let is_reported = heard
+            .iter()
+            .any(|one| matches!(one, SessionOutcome::Ended(text) if text.contains(reason)));
         assert!(is_reported, "{reason}: {heard:?}");
     }
-    let ended = heard.iter().filter(|one| matches!(one, Heard::Ended(_))).count();
+    let ended = heard.iter().filter(|one| matches!(one, SessionOutcome::Ended(_))).count();
     assert_eq!(ended, count);
 }
 
@@ -288,7 +290,7 @@ fn payload_that_differs_from_the_announced_one_is_counted_as_wrong() {
         assert_eq!(answer[64 + 16..64 + 24], 100_000u64.to_le_bytes());
         assert_ne!(answer[64 + 40..64 + 48], [0; 8]);
     });
-    assert!(matches!(&heard[..], [Heard::Ended(reason)] if reason.contains("otherwise")));
+    assert!(matches!(&heard[..], [SessionOutcome::Ended(reason)] if reason.contains("otherwise")));
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::io::Write;
 use std::net::SocketAddr;
 use std::sync::atomic::AtomicBool;
 
-use quarrier_gauge::network::{Heard, Listener};
+use quarrier_gauge::network::{Listener, SessionOutcome};
 use quarrier_report::number;
 
 use crate::commands::print;
@@ -19,13 +19,13 @@ pub(super) fn run(address: SocketAddr, quiet: bool, stop: &AtomicBool) -> Result
         // Without the first line, nobody knows the port.
         return Ok(said);
     }
-    let heard = |from: SocketAddr, heard: Heard| match heard {
+    let heard = |from: SocketAddr, heard: SessionOutcome| match heard {
         _ if quiet => {}
-        Heard::Served { bytes, messages } => {
+        SessionOutcome::Served { bytes, messages } => {
             let bytes = number::bytes(bytes);
             let _ = writeln!(std::io::stderr(), "{from}: {messages} messages, {bytes}");
         }
-        Heard::Ended(reason) => complain(&format!("{from}: {reason}")),
+        SessionOutcome::Ended(reason) => complain(&format!("{from}: {reason}")),
     };
     listener.serve(stop, &heard).map_err(|error| error.to_string())?;
     Ok(Outcome::Found)
