@@ -22,7 +22,7 @@ use serde::{Deserialize, Serialize};
 use crate::conditions::{Conditions, Machine};
 use crate::reading::Reading;
 
-pub use html::{Against, html};
+pub use html::{EarlierReport, html};
 pub use prometheus::prometheus;
 pub use quantity::value;
 pub use table::{Line, Role, Span, changes, table};

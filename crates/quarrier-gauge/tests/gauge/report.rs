@@ -1,7 +1,7 @@
 //! The stored and displayed forms of a report.
 
 use quarrier_gauge::compare::compare;
-use quarrier_gauge::report::{Against, Report, Role, changes, html, table};
+use quarrier_gauge::report::{EarlierReport, Report, Role, changes, html, table};
 
 use crate::made_up;
 use crate::well_formed::check_page;
@@ -145,7 +145,7 @@ fn hostile_text_of_a_report_is_escaped_in_the_page() {
     let (before, after) = (hostile(), hostile());
     let comparison = compare(&before, &after);
     let name = "<script src=//evil.example>";
-    let page = html(&after, &[Against { name, report: &before, comparison: &comparison }]);
+    let page = html(&after, &[EarlierReport { name, report: &before, comparison: &comparison }]);
     check_page(&page);
     assert_eq!(page.matches("<script").count(), 0, "the page has no program");
     assert!(!page.contains("<img") && !page.contains("</title><script"));
@@ -155,8 +155,10 @@ fn hostile_text_of_a_report_is_escaped_in_the_page() {
 fn the_page_loads_nothing() {
     let report = made_up::report(1);
     let comparison = compare(&report, &report);
-    let page =
-        html(&report, &[Against { name: "old.json", report: &report, comparison: &comparison }]);
+    let page = html(
+        &report,
+        &[EarlierReport { name: "old.json", report: &report, comparison: &comparison }],
+    );
     for word in ["http:", "https:", "//", "url(", "@import", "src=", "<link", "<iframe"] {
         assert!(!page.contains(word), "{word}");
     }

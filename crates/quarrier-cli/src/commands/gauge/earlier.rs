@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicBool;
 
 use quarrier::read_bounded;
 use quarrier_gauge::compare::{Comparison, compare};
-use quarrier_gauge::report::{Against, Report};
+use quarrier_gauge::report::{EarlierReport, Report};
 
 /// Maximum size of a report.
 const FILE_BYTES_MOST: u64 = 256 << 20;
@@ -43,10 +43,10 @@ pub(super) fn comparisons<'r>(earlier: &'r [Earlier], report: &'r Report) -> Vec
 pub(super) fn against<'r>(
     earlier: &'r [Earlier],
     comparisons: &'r [Comparison<'r>],
-) -> Vec<Against<'r>> {
+) -> Vec<EarlierReport<'r>> {
     let pairs = earlier.iter().zip(comparisons);
     pairs
-        .map(|(earlier, comparison)| Against {
+        .map(|(earlier, comparison)| EarlierReport {
             name: &earlier.name,
             report: &earlier.report,
             comparison,

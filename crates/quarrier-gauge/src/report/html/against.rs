@@ -5,7 +5,7 @@ use quarrier_report::chart::interval;
 use quarrier_report::number::{count, counted, number};
 use quarrier_report::page::{cells, details, note, section as card, table as wide};
 
-use super::{Against, large};
+use super::{EarlierReport, large};
 use crate::compare::{Change, EQUAL_WITHIN, Verdict};
 use crate::report::{Report, day, quantity, words};
 
@@ -16,8 +16,8 @@ const RATIO_MOST: f64 = 2.0;
 const ROWS_MAX: usize = 20;
 
 /// Renders the section.
-pub(super) fn section(report: &Report, against: &Against<'_>) -> Markup {
-    let Against { name, report: earlier, comparison } = against;
+pub(super) fn section(report: &Report, against: &EarlierReport<'_>) -> Markup {
+    let EarlierReport { name, report: earlier, comparison } = against;
     let counts = Verdict::ALL
         .map(|verdict| (verdict.name(), count(comparison.count(verdict) as u64), String::new()));
     let missing = [(comparison.only_before.len(), "then"), (comparison.only_after.len(), "now")];

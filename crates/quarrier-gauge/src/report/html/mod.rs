@@ -26,7 +26,7 @@ use crate::reading::{Area, Reading};
 
 /// An earlier report that the page compares with.
 #[derive(Debug, Clone, Copy)]
-pub struct Against<'r> {
+pub struct EarlierReport<'r> {
     /// The name of the report, such as that of its file.
     pub name: &'r str,
     /// The earlier report.
@@ -36,7 +36,7 @@ pub struct Against<'r> {
 }
 
 /// Renders the whole page.
-pub fn html(report: &Report, against: &[Against<'_>]) -> String {
+pub fn html(report: &Report, against: &[EarlierReport<'_>]) -> String {
     let groups = groups(&report.readings);
     let areas: Vec<Area> = Area::ALL
         .into_iter()
