@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use quarrier_core::source::{Memory, Source};
-use quarrier_images::{Beside, Content, open};
+use quarrier_images::{Content, Siblings, open};
 
 use crate::{Target, Verdict};
 
@@ -507,7 +507,7 @@ fn adler(mut bytes: Vec<u8>) -> Vec<u8> {
 /// A folder in which every file that an image names contains the rest of the input.
 struct Rest(Vec<u8>);
 
-impl Beside for Rest {
+impl Siblings for Rest {
     fn open(&self, name: &str) -> quarrier_core::Result<Box<dyn Source>> {
         Ok(Box::new(Memory::new(name, self.0.clone())))
     }
@@ -607,7 +607,7 @@ fn gzip() -> Vec<u8> {
 /// A place that has an index, and stores none.
 struct WithIndex(Vec<u8>);
 
-impl Beside for WithIndex {
+impl Siblings for WithIndex {
     fn open(&self, name: &str) -> quarrier_core::Result<Box<dyn Source>> {
         Err(quarrier_core::Error::io(name, "open", io::ErrorKind::NotFound.into()))
     }

@@ -15,7 +15,7 @@ const CHAIN_MAX: usize = 128;
 const NAMES_MAX: usize = 10_000;
 
 /// The location of an image's sibling files: a folder, or the part of a URL before its last slash.
-pub trait Beside: Send + Sync {
+pub trait Siblings: Send + Sync {
     /// Opens the file of this name. Images may be hostile, so the name contains no folder, and no
     /// implementation may follow one.
     ///
@@ -62,16 +62,16 @@ pub trait Beside: Send + Sync {
 
 /// The folder of an image on this machine.
 #[derive(Debug, Clone)]
-pub struct BesideFile {
+pub struct FolderSiblings {
     path: PathBuf,
     direct: bool,
 }
 
-impl BesideFile {
+impl FolderSiblings {
     /// Creates the folder of the image `path`. With `direct`, files are read with direct I/O, which
     /// bypasses the page cache.
     pub fn new(path: &Path, direct: bool) -> Self {
-        BesideFile { path: path.to_path_buf(), direct }
+        FolderSiblings { path: path.to_path_buf(), direct }
     }
 
     fn folder(&self) -> &Path {
@@ -80,7 +80,7 @@ impl BesideFile {
     }
 }
 
-impl Beside for BesideFile {
+impl Siblings for FolderSiblings {
     fn open(&self, name: &str) -> Result<Box<dyn Source>> {
         let path = match self.path.parent() {
             Some(folder) => folder.join(name),
@@ -105,9 +105,9 @@ impl Beside for BesideFile {
 
 /// An image without sibling files.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Alone;
+pub struct NoSiblings;
 
-impl Beside for Alone {
+impl Siblings for NoSiblings {
     fn open(&self, name: &str) -> Result<Box<dyn Source>> {
         Err(Error::io(name, "open", std::io::ErrorKind::NotFound.into()))
     }
@@ -120,7 +120,7 @@ pub(crate) type OpenDisk<'a> =
 /// Access to the other files that an image may need.
 #[derive(Clone)]
 pub(crate) struct Around<'a> {
-    pub(crate) beside: &'a dyn Beside,
+    pub(crate) beside: &'a dyn Siblings,
     pub(crate) open_disk: &'a OpenDisk<'a>,
     /// Long reads stop once this is true.
     pub(crate) stop: &'a AtomicBool,
@@ -136,7 +136,7 @@ impl<'a> Around<'a> {
     }
 
     /// The cache for the image's index, if there is one and the image is the outermost file.
-    pub(crate) fn keeper(&self) -> Option<&'a dyn Beside> {
+    pub(crate) fn keeper(&self) -> Option<&'a dyn Siblings> {
         let is_first = self.chain.is_empty() && self.depth <= 1;
         Some(self.beside).filter(|beside| is_first && beside.keeps_indexes())
     }

@@ -3,7 +3,7 @@
 //! ```text
 //!  file ──→ Kind::of (its first and last bytes) ──→ a reader ──→ Source: the disk's bytes and offsets
 //!                                                     │
-//!                                                     └──→ Beside: parts, and disks that it changes
+//!                                                     └──→ Siblings: parts of it, and its parent disks
 //! ```
 //!
 //! [`open`] detects the format by content, regardless of the name. Every reader is a
@@ -15,11 +15,11 @@
 //! use std::sync::atomic::AtomicBool;
 //!
 //! use quarrier_core::source::Source;
-//! use quarrier_images::{BesideFile, Content};
+//! use quarrier_images::{FolderSiblings, Content};
 //!
 //! let path = "disk.qcow2".as_ref();
 //! let file = Arc::from(quarrier_core::source::open(path)?);
-//! let (beside, stop) = (BesideFile::new(path, false), AtomicBool::new(false));
+//! let (beside, stop) = (FolderSiblings::new(path, false), AtomicBool::new(false));
 //! let image = quarrier_images::open(file, &beside, &[], &stop)?;
 //! if let Content::Disk(disk) = image.content {
 //!     println!("{} bytes", disk.length());
@@ -47,6 +47,6 @@ mod vhd;
 mod vhdx;
 mod vmdk;
 
-pub use around::{Alone, Beside, BesideFile};
+pub use around::{FolderSiblings, NoSiblings, Siblings};
 pub use kind::Kind;
 pub use open::{Content, Image, open};

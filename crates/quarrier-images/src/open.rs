@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicBool;
 use quarrier_core::source::{Memory, Source};
 use quarrier_core::{Error, Result};
 
-use crate::around::{Around, Beside};
+use crate::around::{Around, Siblings};
 use crate::ewf::{EwfSource, following};
 use crate::fault::refused;
 use crate::kind::Kind;
@@ -48,7 +48,7 @@ pub struct Image {
 /// file that it needs.
 pub fn open(
     file: Arc<dyn Source>,
-    beside: &dyn Beside,
+    beside: &dyn Siblings,
     kinds_left: &[Kind],
     stop: &AtomicBool,
 ) -> Result<Image> {

@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 
 use proptest::prelude::*;
 use quarrier_core::source::{Source, read_full_at};
-use quarrier_images::{BesideFile, Content};
+use quarrier_images::{Content, FolderSiblings};
 
 use crate::writer::{Shape, media, open};
 
@@ -19,7 +19,7 @@ fn all_of(source: &dyn Source) -> Vec<u8> {
 /// Opens a file according to its content.
 fn opened(path: &Path) -> Arc<dyn Source> {
     let file = Arc::from(quarrier_core::source::open(path).unwrap());
-    let (beside, stop) = (BesideFile::new(path, false), AtomicBool::new(false));
+    let (beside, stop) = (FolderSiblings::new(path, false), AtomicBool::new(false));
     match quarrier_images::open(file, &beside, &[], &stop).unwrap().content {
         Content::Disk(disk) => disk,
         Content::Stream(_) => panic!("it can only be read in order"),

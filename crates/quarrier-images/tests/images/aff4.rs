@@ -9,7 +9,7 @@ use std::sync::Arc;
 use proptest::prelude::*;
 use quarrier_core::source::{Memory, Source, read_full_at};
 use quarrier_images::aff4::StoredHashes;
-use quarrier_images::{Alone, Content, Kind, open};
+use quarrier_images::{Content, Kind, NoSiblings, open};
 use sha1::{Digest, Sha1};
 
 use crate::lab::{Lab, all_of, check, media, open_at, random, skip};
@@ -288,7 +288,7 @@ fn imaged(disk: &[u8], block: usize, shape: &Shape) -> Vec<u8> {
 
 fn opened(file: Vec<u8>) -> quarrier_core::Result<(Arc<dyn Source>, Option<String>)> {
     let file: Arc<dyn Source> = Arc::new(Memory::new("image.aff4", file));
-    let image = open(file, &Alone, &[], &false.into())?;
+    let image = open(file, &NoSiblings, &[], &false.into())?;
     assert_eq!(image.kind, Some(Kind::Aff4));
     match image.content {
         Content::Disk(disk) => Ok((disk, image.notice)),

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use quarrier_core::source::{Memory, Source};
-use quarrier_images::{Beside, Content, open};
+use quarrier_images::{Content, Siblings, open};
 
 use crate::lab::{all_of, check, media, random};
 
@@ -16,7 +16,7 @@ use crate::lab::{all_of, check, media, random};
 #[derive(Default)]
 struct Keeper(Mutex<Option<Vec<u8>>>);
 
-impl Beside for Keeper {
+impl Siblings for Keeper {
     fn open(&self, name: &str) -> quarrier_core::Result<Box<dyn Source>> {
         Err(quarrier_core::Error::io(name, "open", io::ErrorKind::NotFound.into()))
     }
@@ -173,7 +173,7 @@ fn no_index_of_a_damaged_file_is_cached() {
         let (disk, _) = opened(&packed, &keeper);
         assert!(keeper.kept_index().is_none());
         let file = Arc::new(Memory::new("image", packed));
-        let image = open(file, &quarrier_images::Alone, &[], &AtomicBool::new(false)).unwrap();
+        let image = open(file, &quarrier_images::NoSiblings, &[], &AtomicBool::new(false)).unwrap();
         let Content::Disk(without) = image.content else { panic!("it is read in order") };
         assert_eq!(disk.readable_end(), without.readable_end());
     }

@@ -8,7 +8,7 @@ use std::sync::atomic::AtomicBool;
 
 use quarrier_core::region::Region;
 use quarrier_core::source::{Memory, Source, read_full_at};
-use quarrier_images::{BesideFile, Content, Kind, open};
+use quarrier_images::{Content, FolderSiblings, Kind, open};
 
 pub(crate) struct Lab(tempfile::TempDir);
 
@@ -52,7 +52,7 @@ impl Lab {
 
 pub(crate) fn open_at(path: &Path) -> quarrier_core::Result<(Arc<dyn Source>, Option<Kind>)> {
     let file = Arc::from(quarrier_core::source::open(path)?);
-    let image = open(file, &BesideFile::new(path, false), &[], &AtomicBool::new(false))?;
+    let image = open(file, &FolderSiblings::new(path, false), &[], &AtomicBool::new(false))?;
     match image.content {
         Content::Disk(disk) => Ok((disk, image.kind)),
         Content::Stream(mut reader) => {

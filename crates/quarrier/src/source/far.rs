@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 
 use quarrier_core::source::Source;
 use quarrier_core::sync::lock;
-use quarrier_images::{Beside, Content, Kind};
+use quarrier_images::{Content, Kind, Siblings};
 use quarrier_remote::{Counters, Error as RemoteError, Remote, RemoteSource, redacted};
 
 use super::index::IndexFile;
@@ -91,7 +91,7 @@ pub(super) fn open_with(
         return Ok(Opened::Remote(object));
     }
     let index = IndexFile::of_object(cache, &object);
-    let beside = BesideUrl { remote, url, stop, index, opened: Mutex::new(vec![object]) };
+    let beside = UrlSiblings { remote, url, stop, index, opened: Mutex::new(vec![object]) };
     let image = quarrier_images::open(file, &beside, kinds_left, stop)?;
     let objects = quarrier_core::sync::into_inner(beside.opened);
     Ok(match image.content {
@@ -135,7 +135,7 @@ impl io::Read for FarStream {
 }
 
 /// The objects whose URLs differ only after the last slash.
-struct BesideUrl<'u> {
+struct UrlSiblings<'u> {
     remote: &'u Remote,
     url: &'u str,
     stop: &'u AtomicBool,
@@ -143,7 +143,7 @@ struct BesideUrl<'u> {
     opened: Mutex<Vec<RemoteSource>>,
 }
 
-impl Beside for BesideUrl<'_> {
+impl Siblings for UrlSiblings<'_> {
     fn open(&self, name: &str) -> quarrier_core::Result<Box<dyn Source>> {
         let url = beside(self.url, name);
         match self.remote.open_unless(&url, self.stop) {

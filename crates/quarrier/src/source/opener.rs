@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 
 use quarrier_core::source::{Polled, Source, open_in_order};
 use quarrier_core::sync::{into_inner, lock};
-use quarrier_images::{Beside, BesideFile, Content, Kind};
+use quarrier_images::{Content, FolderSiblings, Kind, Siblings};
 use quarrier_messages::kept::is_log;
 use quarrier_remote::{CacheOptions, Options, Remote};
 
@@ -210,7 +210,7 @@ impl Opener {
         };
         let cache = self.options.cache_in(&self.environment);
         let index = IndexFile::of_file(cache.as_deref(), path);
-        let (beside, opened) = (BesideFile::new(path, direct), Mutex::default());
+        let (beside, opened) = (FolderSiblings::new(path, direct), Mutex::default());
         let beside = Noted { beside, index, opened };
         let image = quarrier_images::open(Arc::from(file), &beside, kinds_left, &self.stop)?;
         match image.content {
@@ -247,12 +247,12 @@ fn local(source: Box<dyn Source>, notice: Option<String>, beside: Vec<PathBuf>) 
 
 /// The files beside an image; records those that are opened.
 struct Noted {
-    beside: BesideFile,
+    beside: FolderSiblings,
     index: Option<IndexFile>,
     opened: Mutex<Vec<PathBuf>>,
 }
 
-impl Beside for Noted {
+impl Siblings for Noted {
     fn open(&self, name: &str) -> quarrier_core::Result<Box<dyn Source>> {
         let source = self.beside.open(name)?;
         lock(&self.opened).push(PathBuf::from(source.name()));
