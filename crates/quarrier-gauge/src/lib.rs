@@ -1,7 +1,7 @@
 //! The machine's ceilings: the maximum rates of CPU, memory, disk, network and GPUs.
 //!
 //! ```text
-//!  Wanted ─→ measure ─→ cpu · memory · disk · network · gpu ─→ Reading, Reading, … ─→ Report
+//!  Request ─→ measure ─→ cpu · memory · disk · network · gpu ─→ Reading, Reading, … ─→ Report
 //!                          │ each: a Subject and a trial
 //!                          ▼
 //!             trial: warm-up, runs on pinned threads, some dropped, until the median is known
@@ -15,10 +15,10 @@
 //!
 //! ```no_run
 //! use std::sync::atomic::AtomicBool;
-//! use quarrier_gauge::{Area, Wanted, measure};
+//! use quarrier_gauge::{Area, Request, measure};
 //!
-//! let wanted = Wanted { areas: vec![Area::Memory], ..Wanted::quick("/var/tmp") };
-//! let report = measure(&wanted, &mut (), &AtomicBool::new(false))?;
+//! let request = Request { areas: vec![Area::Memory], ..Request::quick("/var/tmp") };
+//! let report = measure(&request, &mut (), &AtomicBool::new(false))?;
 //! for reading in &report.readings {
 //!     assert!(reading.value > 0.0);
 //! }
@@ -26,7 +26,7 @@
 //! ```
 
 mod array_bytes;
-mod wanted;
+mod request;
 
 mod reading;
 
@@ -74,8 +74,8 @@ pub use gate::{Gate, gate};
 pub use one::measure_one;
 pub use reading::{Area, Parameters, Percentiles, Reading, Subject, Unit, Value};
 pub use report::{FORMAT, Report};
+pub use request::{Network, Request};
 pub use trial::Progress;
-pub use wanted::{Network, Wanted};
 
 use conditions::{Conditions, Limits, Snapshot};
 use trial::Session;
@@ -91,30 +91,34 @@ const QUICK_MOST: Duration = Duration::from_secs(26);
 ///
 /// # Errors
 /// If a result is wrong, the system refuses something indispensable, or `stop` is set.
-pub fn measure(wanted: &Wanted, progress: &mut dyn Progress, stop: &AtomicBool) -> Result<Report> {
+pub fn measure(
+    request: &Request,
+    progress: &mut dyn Progress,
+    stop: &AtomicBool,
+) -> Result<Report> {
     let before = Snapshot::take();
     let when = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
     let start = Instant::now();
-    let mut session = Session::new(wanted.effort.clone(), progress, stop)?;
+    let mut session = Session::new(request.effort.clone(), progress, stop)?;
     let clock_before_hertz = cpu::clock_hertz(&session.team).ok();
     let (mut disk, mut network) = (disk::VisitState::default(), network::VisitState::default());
-    let visits = VISITS.min(wanted.effort.runs);
+    let visits = VISITS.min(request.effort.runs);
     for visit in 1..=visits {
         session.visit(visit, visits);
-        for &area in &wanted.areas {
+        for &area in &request.areas {
             match area {
-                Area::Cpu => cpu::measure(wanted, &mut session)?,
-                Area::Memory => memory::measure(wanted, &mut session)?,
-                Area::Disk => disk::measure(wanted, &mut session, &mut disk)?,
-                Area::Network => network::measure(wanted, &mut session, &mut network)?,
-                Area::Gpu => gpu::measure(wanted, &mut session)?,
+                Area::Cpu => cpu::measure(request, &mut session)?,
+                Area::Memory => memory::measure(request, &mut session)?,
+                Area::Disk => disk::measure(request, &mut session, &mut disk)?,
+                Area::Network => network::measure(request, &mut session, &mut network)?,
+                Area::Gpu => gpu::measure(request, &mut session)?,
             }
         }
     }
     if visits > 1 {
         let until = start + start.elapsed() + start.elapsed() / AGAIN_PART;
-        let until = if wanted.quick { until.min(start + QUICK_MOST) } else { until };
-        visit_again(wanted, &mut session, until)?;
+        let until = if request.quick { until.min(start + QUICK_MOST) } else { until };
+        visit_again(request, &mut session, until)?;
     }
     let clock_after_hertz = cpu::clock_hertz(&session.team).ok();
     let machine = session.machine.clone();
@@ -161,12 +165,12 @@ fn mark_limited(readings: &mut [Reading], limits: &Limits) {
 
 /// Visits arithmetic and memory once more if other users slowed them, and starts nothing after `until`.
 /// Disk and network runs do not show whether other users slowed them.
-fn visit_again(wanted: &Wanted, session: &mut Session<'_>, until: Instant) -> Result<()> {
+fn visit_again(request: &Request, session: &mut Session<'_>, until: Instant) -> Result<()> {
     session.visit_again(until);
-    for &area in &wanted.areas {
+    for &area in &request.areas {
         match area {
-            Area::Cpu => cpu::measure(wanted, session)?,
-            Area::Memory => memory::measure(wanted, session)?,
+            Area::Cpu => cpu::measure(request, session)?,
+            Area::Memory => memory::measure(request, session)?,
             Area::Disk | Area::Network | Area::Gpu => (),
         }
     }

@@ -8,7 +8,7 @@ pub use crate::processor::{Isa, Lane, flop_per_cycle, fused_per_cycle};
 pub use peak::measure as measure_peak;
 pub use product::measure as measure_product;
 
-use crate::Wanted;
+use crate::Request;
 use crate::error::{Error, Result};
 use crate::processor::clock;
 use crate::reading::{Area, Parameters, Subject, Unit};
@@ -30,19 +30,19 @@ const ORDER_QUICK: usize = 512;
 ///
 /// # Errors
 /// If a result is wrong, or the caller stops the run.
-pub(crate) fn measure(wanted: &Wanted, session: &mut Session<'_>) -> Result<()> {
+pub(crate) fn measure(request: &Request, session: &mut Session<'_>) -> Result<()> {
     measure_clock(session)?;
-    let least = if wanted.quick { Isa::best() } else { Isa::Portable };
+    let least = if request.quick { Isa::best() } else { Isa::Portable };
     for isa in Isa::available().filter(|&isa| isa >= least) {
         for lane in Lane::ALL {
-            for &threads in &wanted.threads {
+            for &threads in &request.threads {
                 peak::measure(session, isa, lane, threads)?;
             }
         }
     }
-    let order = if wanted.quick { ORDER_QUICK } else { ORDER };
+    let order = if request.quick { ORDER_QUICK } else { ORDER };
     for lane in [Lane::F64, Lane::F32] {
-        for &threads in &wanted.threads {
+        for &threads in &request.threads {
             product::measure(session, lane, order, threads)?;
         }
     }

@@ -32,7 +32,7 @@ pub use named::measure_on;
 pub use room::TrialFile;
 pub use sync::measure_sync;
 
-use crate::Wanted;
+use crate::Request;
 use crate::error::Result;
 use crate::trial::Session;
 
@@ -53,25 +53,25 @@ pub(crate) struct VisitState {
 }
 
 pub(crate) fn measure(
-    wanted: &Wanted,
+    request: &Request,
     session: &mut Session<'_>,
     state: &mut VisitState,
 ) -> Result<()> {
     let effort = session.effort.clone();
     session.effort = effort.for_answers();
-    let result = measure_all(wanted, session, state);
+    let result = measure_all(request, session, state);
     session.effort = effort;
     result
 }
 
-fn measure_all(wanted: &Wanted, session: &mut Session<'_>, state: &mut VisitState) -> Result<()> {
-    let bytes = if wanted.quick { QUICK_BYTES } else { FULL_BYTES };
+fn measure_all(request: &Request, session: &mut Session<'_>, state: &mut VisitState) -> Result<()> {
+    let bytes = if request.quick { QUICK_BYTES } else { FULL_BYTES };
     let file = match &mut state.file {
         Some(file) => file,
-        none => none.insert(TrialFile::make(&wanted.path, bytes, session.stop)?),
+        none => none.insert(TrialFile::make(&request.path, bytes, session.stop)?),
     };
     let mut random_reads = 0.0f64;
-    for job in sweep::jobs(wanted) {
+    for job in sweep::jobs(request) {
         session.check_stop()?;
         let runs = measure_job(session, file, &job)?;
         let used = (job.order, job.action, job.block_bytes, job.cache);
@@ -83,7 +83,7 @@ fn measure_all(wanted: &Wanted, session: &mut Session<'_>, state: &mut VisitStat
     let runs = measure_sync(session, file)?;
     session.push(runs);
     let random_reads = *state.random_reads.get_or_insert(random_reads);
-    for share in OFFERED_SHARES.iter().filter(|_| !wanted.quick) {
+    for share in OFFERED_SHARES.iter().filter(|_| !request.quick) {
         let offered_per_second = Some((random_reads * share).max(1.0));
         let base = Job::read(Order::Random, 4096);
         let job = Job { offered_per_second, depth: OFFERED_DEPTH, ..base };

@@ -1,7 +1,7 @@
 //! The jobs of a report, and those for the profile.
 
 use super::job::{Action, Cache, Job, Order};
-use crate::Wanted;
+use crate::Request;
 
 const KIB: usize = 1 << 10;
 const MIB: usize = 1 << 20;
@@ -10,8 +10,8 @@ const DEEP: usize = 32;
 const THREADS: [usize; 4] = [1, 2, 4, 8];
 
 /// All jobs except the offered ones, which depend on the rates of the others.
-pub(super) fn jobs(wanted: &Wanted) -> Vec<Job> {
-    let mut jobs = if wanted.quick { quick(&wanted.threads) } else { full() };
+pub(super) fn jobs(request: &Request) -> Vec<Job> {
+    let mut jobs = if request.quick { quick(&request.threads) } else { full() };
     let mut seen: Vec<Job> = Vec::new();
     jobs.retain(|job| {
         let new = !seen.contains(job);

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use quarrier_gpu::{Device, Job, Kind, Queue, Times};
 
-use crate::Wanted;
+use crate::Request;
 use crate::error::{Error, Result};
 use crate::reading::{Area, Parameters, Subject, Unit};
 use crate::trial::{Needs, Session, Trial};
@@ -27,8 +27,8 @@ const GROUPS_A_UNIT: u32 = 8;
 /// # Errors
 /// If there is no device and no other area is requested, a result is wrong, or the caller stops the
 /// run.
-pub(crate) fn measure(wanted: &Wanted, session: &mut Session<'_>) -> Result<()> {
-    let is_alone = wanted.areas == [Area::Gpu];
+pub(crate) fn measure(request: &Request, session: &mut Session<'_>) -> Result<()> {
+    let is_alone = request.areas == [Area::Gpu];
     let devices: Vec<Device> = quarrier_gpu::find()
         .into_iter()
         .filter(|device| is_alone || device.facts().kind != Kind::Cpu)
@@ -45,7 +45,7 @@ pub(crate) fn measure(wanted: &Wanted, session: &mut Session<'_>) -> Result<()> 
             1 => device.facts().name.clone(),
             _ => format!("{} gpu:{index}", device.facts().name),
         };
-        measure_device(wanted.quick, session, &Subjects { device, name })?;
+        measure_device(request.quick, session, &Subjects { device, name })?;
     }
     Ok(())
 }

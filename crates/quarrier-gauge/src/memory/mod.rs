@@ -13,7 +13,7 @@ pub use operation::{Operation, Stores};
 pub use pages::PageKind;
 pub use stream::{Sweep, measure as measure_stream};
 
-use crate::Wanted;
+use crate::Request;
 use crate::conditions::free_memory_bytes;
 use crate::error::Result;
 use crate::trial::Session;
@@ -34,16 +34,16 @@ pub fn beyond_caches_bytes(session: &Session<'_>) -> usize {
 ///
 /// # Errors
 /// If a result is wrong, or the caller stops the run.
-pub(crate) fn measure(wanted: &Wanted, session: &mut Session<'_>) -> Result<()> {
-    if wanted.quick {
-        return measure_quick(wanted, session);
+pub(crate) fn measure(request: &Request, session: &mut Session<'_>) -> Result<()> {
+    if request.quick {
+        return measure_quick(request, session);
     }
-    for &threads in &wanted.threads {
+    for &threads in &request.threads {
         streams(session, threads)?;
     }
     // More threads than CPUs take turns; the streams above show what that costs.
     let cpus = session.team.cpus();
-    for &threads in wanted.threads.iter().filter(|&&threads| threads <= cpus) {
+    for &threads in request.threads.iter().filter(|&&threads| threads <= cpus) {
         caches(session, threads)?;
         blocks(session, threads)?;
     }
@@ -56,9 +56,9 @@ pub(crate) fn measure(wanted: &Wanted, session: &mut Session<'_>) -> Result<()> 
 }
 
 /// The measurements for the profile: the ceilings of main memory, and the sizes of the caches.
-fn measure_quick(wanted: &Wanted, session: &mut Session<'_>) -> Result<()> {
+fn measure_quick(request: &Request, session: &mut Session<'_>) -> Result<()> {
     let bytes = beyond_caches_bytes(session);
-    for &threads in &wanted.threads {
+    for &threads in &request.threads {
         for operation in [Operation::Read, Operation::ReadFour, Operation::Copy, Operation::Triad] {
             measure_stream(session, Sweep::new(operation, threads).beyond_caches(bytes))?;
         }

@@ -17,9 +17,9 @@ use super::{LOOPBACK, stream};
 use crate::error::{Error, Result};
 use crate::latencies::Latencies;
 use crate::reading::Unit;
+use crate::request::Network;
 use crate::schedule::Schedule;
 use crate::trial::{Datagrams, Done, Needs, Series, Session, Team, Trial};
-use crate::wanted::Network;
 
 /// Calls `work` with the other side: the named peer, or a listener of this process, which has ended
 /// when this returns.

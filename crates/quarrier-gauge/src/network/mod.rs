@@ -34,10 +34,10 @@ pub use job::{Course, Job, Protocol};
 pub use listen::{Listener, SESSIONS_MAX, SessionOutcome};
 pub(crate) use named::measure_named;
 
-use crate::Wanted;
+use crate::Request;
 use crate::error::Result;
+use crate::request::Network;
 use crate::trial::{Series, Session};
-use crate::wanted::Network;
 
 /// The default port of a gauge.
 pub const PORT: u16 = 7413;
@@ -65,22 +65,22 @@ pub(crate) struct VisitState {
 }
 
 pub(crate) fn measure(
-    wanted: &Wanted,
+    request: &Request,
     session: &mut Session<'_>,
     state: &mut VisitState,
 ) -> Result<()> {
     let effort = session.effort.clone();
     session.effort = effort.for_answers();
-    let result = measure_all(wanted, session, state);
+    let result = measure_all(request, session, state);
     session.effort = effort;
     result
 }
 
-fn measure_all(wanted: &Wanted, session: &mut Session<'_>, state: &mut VisitState) -> Result<()> {
-    let network = &wanted.network;
+fn measure_all(request: &Request, session: &mut Session<'_>, state: &mut VisitState) -> Result<()> {
+    let network = &request.network;
     measure::with_peer(network, |peer| {
         let mut round_trip = f64::INFINITY;
-        for job in sweep::jobs(wanted) {
+        for job in sweep::jobs(request) {
             session.check_stop()?;
             let runs = measure::measure_job(session, network, peer, &job)?;
             if (job.protocol, job.course) == (Protocol::Tcp, Course::RoundTrip) {
@@ -89,7 +89,7 @@ fn measure_all(wanted: &Wanted, session: &mut Session<'_>, state: &mut VisitStat
             session.push(runs);
         }
         let round_trip = *state.round_trip.get_or_insert(round_trip);
-        for share in OFFERED_SHARES.iter().filter(|_| !wanted.quick && round_trip > 0.0) {
+        for share in OFFERED_SHARES.iter().filter(|_| !request.quick && round_trip > 0.0) {
             let job = Job {
                 protocol: Protocol::Tcp,
                 course: Course::Offered(share / round_trip),

@@ -5,8 +5,8 @@ use super::measure_job;
 use crate::error::Result;
 use crate::named::{size, unknown, word};
 use crate::reading::{Area, Parameters, Value};
+use crate::request::Network;
 use crate::trial::Session;
-use crate::wanted::Network;
 
 /// Measures `name` over the loopback, or to the gauge that listens at `peer`.
 pub(crate) fn measure_named(

@@ -2,15 +2,15 @@
 
 use super::datagram::DATAGRAM_BYTES_MAX;
 use super::job::{Course, Job, Protocol};
-use crate::Wanted;
+use crate::Request;
 
 const KIB: usize = 1 << 10;
 /// The message size of the sweeps over streams; the default of iperf3.
 const LARGE: usize = 128 * KIB;
 
 /// All jobs except the offered ones, which depend on the rates of the others.
-pub(super) fn jobs(wanted: &Wanted) -> Vec<Job> {
-    if wanted.quick { quick(&wanted.threads) } else { full() }
+pub(super) fn jobs(request: &Request) -> Vec<Job> {
+    if request.quick { quick(&request.threads) } else { full() }
 }
 
 fn throughput(protocol: Protocol, message_bytes: usize, streams: usize) -> Job {

@@ -9,7 +9,7 @@ use std::time::Duration;
 use crate::refusing::{Refused, with_refused};
 use quarrier_gauge::disk::{Action, Cache, Job, Order, TrialFile, measure_job, measure_sync};
 use quarrier_gauge::trial::{Effort, Session};
-use quarrier_gauge::{Area, Error, Parameters, Progress, Reading, Result, Unit, Wanted, measure};
+use quarrier_gauge::{Area, Error, Parameters, Progress, Reading, Request, Result, Unit, measure};
 
 const MIB: u64 = 1 << 20;
 
@@ -184,8 +184,8 @@ impl Progress for Watch<'_> {
     }
 }
 
-fn wanted(folder: &Path) -> Wanted {
-    Wanted { areas: vec![Area::Disk], ..Wanted::quick(folder) }
+fn request(folder: &Path) -> Request {
+    Request { areas: vec![Area::Disk], ..Request::quick(folder) }
 }
 
 #[test]
@@ -193,7 +193,7 @@ fn stopped_it_leaves_no_file() {
     let folder = tempfile::tempdir().unwrap();
     let stop = AtomicBool::new(false);
     let mut watch = Watch { folder: folder.path(), stop: &stop, panics: false, seen: Cell::new(0) };
-    let error = measure(&wanted(folder.path()), &mut watch, &stop);
+    let error = measure(&request(folder.path()), &mut watch, &stop);
     assert!(matches!(error, Err(Error::Stopped)), "{error:?}");
     assert_eq!(watch.seen.get(), 1, "nothing begins after the stop");
     assert_eq!(names(folder.path()), 0);
@@ -206,7 +206,7 @@ fn in_a_panic_it_leaves_no_file() {
     let died = std::thread::spawn(move || {
         let stop = AtomicBool::new(false);
         let mut watch = Watch { folder: &path, stop: &stop, panics: true, seen: Cell::new(0) };
-        measure(&wanted(&path), &mut watch, &stop)
+        measure(&request(&path), &mut watch, &stop)
     });
     assert!(died.join().is_err());
     assert_eq!(names(folder.path()), 0);

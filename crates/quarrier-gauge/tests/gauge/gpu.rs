@@ -2,13 +2,13 @@
 
 use std::sync::atomic::AtomicBool;
 
-use quarrier_gauge::{Area, Unit, Wanted, measure};
+use quarrier_gauge::{Area, Request, Unit, measure};
 
 #[test]
 fn every_device_is_measured_and_a_missing_device_is_reported() {
     let effort = super::least_effort();
-    let wanted = Wanted { areas: vec![Area::Gpu], effort, ..Wanted::quick(".") };
-    let measured = measure(&wanted, &mut (), &AtomicBool::new(false));
+    let request = Request { areas: vec![Area::Gpu], effort, ..Request::quick(".") };
+    let measured = measure(&request, &mut (), &AtomicBool::new(false));
     let vendors = std::fs::read_dir("/etc/OpenCL/vendors");
     let is_installed = vendors.is_ok_and(|mut entries| entries.next().is_some());
     let report = match measured {

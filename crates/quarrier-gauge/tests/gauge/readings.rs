@@ -7,7 +7,7 @@ use std::time::Duration;
 use quarrier_gauge::conditions::Machine;
 use quarrier_gauge::trial::{Effort, Session, Team};
 use quarrier_gauge::{
-    Area, Error, Parameters, Progress, Reading, Report, Unit, Value, Wanted, measure, measure_one,
+    Area, Error, Parameters, Progress, Reading, Report, Request, Unit, Value, measure, measure_one,
 };
 
 use crate::{least_effort, measured};
@@ -99,24 +99,24 @@ impl Progress for Once<'_> {
 fn a_measurement_stops_where_the_caller_says_so() {
     let stop = AtomicBool::new(false);
     let mut once = Once { begun: 0, stop: &stop };
-    let wanted = Wanted {
+    let request = Request {
         areas: vec![Area::Cpu],
         effort: least_effort(),
-        ..Wanted::quick(std::env::temp_dir())
+        ..Request::quick(std::env::temp_dir())
     };
-    assert!(matches!(measure(&wanted, &mut once, &stop), Err(Error::Stopped)));
+    assert!(matches!(measure(&request, &mut once, &stop), Err(Error::Stopped)));
     assert!(once.begun <= 2, "{}", once.begun);
 }
 
 #[test]
 fn a_report_of_arithmetic_survives_json() {
-    let wanted = Wanted {
+    let request = Request {
         areas: vec![Area::Cpu],
         effort: least_effort(),
         threads: vec![1],
-        ..Wanted::quick(std::env::temp_dir())
+        ..Request::quick(std::env::temp_dir())
     };
-    let report = measure(&wanted, &mut (), &AtomicBool::new(false)).unwrap();
+    let report = measure(&request, &mut (), &AtomicBool::new(false)).unwrap();
     let names: Vec<&str> = report.readings.iter().map(|reading| &*reading.measurement).collect();
     assert!(names.contains(&"multiply-add") && names.contains(&"matrix product"), "{names:?}");
     let text = serde_json::to_string(&report).unwrap();

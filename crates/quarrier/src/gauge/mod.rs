@@ -12,7 +12,7 @@ use std::sync::atomic::AtomicBool;
 
 use quarrier_gauge::report::Report;
 use quarrier_gauge::trial::Effort;
-use quarrier_gauge::{Area, Network, Progress, Wanted};
+use quarrier_gauge::{Area, Network, Progress, Request};
 
 use crate::{Error, Machine, Result};
 
@@ -141,7 +141,7 @@ impl Gauge {
         stop: &AtomicBool,
     ) -> Result<Gauged> {
         self.check_folder()?;
-        let mut report = quarrier_gauge::measure(&self.wanted(), progress, stop)?;
+        let mut report = quarrier_gauge::measure(&self.request(), progress, stop)?;
         let mut notices = Vec::new();
         self.hold(machine, &mut report, &mut notices);
         let profile = self.keep(machine, &report, &mut notices);
@@ -163,18 +163,18 @@ impl Gauge {
         self.areas.contains(&area)
     }
 
-    fn wanted(&self) -> Wanted {
-        let mut wanted = match self.quick {
-            true => Wanted::quick(&self.folder),
-            false => Wanted::full(&self.folder, self.runs.unwrap_or(RUNS)),
+    fn request(&self) -> Request {
+        let mut request = match self.quick {
+            true => Request::quick(&self.folder),
+            false => Request::full(&self.folder, self.runs.unwrap_or(RUNS)),
         };
         if let Some(runs) = self.runs {
-            let most_runs = wanted.effort.most_runs.max(runs);
-            wanted.effort = Effort { runs, most_runs, ..wanted.effort };
+            let most_runs = request.effort.most_runs.max(runs);
+            request.effort = Effort { runs, most_runs, ..request.effort };
         }
-        wanted.areas.clone_from(&self.areas);
-        wanted.network = self.network.clone();
-        wanted
+        request.areas.clone_from(&self.areas);
+        request.network = self.network.clone();
+        request
     }
 
     fn disk(&self) -> Option<&Path> {

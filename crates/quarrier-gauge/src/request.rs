@@ -7,7 +7,7 @@ use crate::trial::{Effort, Team};
 
 /// A request: the areas to measure, and how.
 #[derive(Debug, Clone)]
-pub struct Wanted {
+pub struct Request {
     /// The parts of the machine.
     pub areas: Vec<Area>,
     /// How long and how often to measure.
@@ -32,10 +32,10 @@ pub struct Network {
     pub congestion: Option<String>,
 }
 
-impl Wanted {
+impl Request {
     /// Requests everything for a report, with at least `runs` runs; files are created in `path`.
-    pub fn full(path: impl Into<PathBuf>, runs: u32) -> Wanted {
-        Wanted {
+    pub fn full(path: impl Into<PathBuf>, runs: u32) -> Request {
+        Request {
             areas: Area::ALL.to_vec(),
             effort: Effort::full(runs),
             quick: false,
@@ -46,9 +46,9 @@ impl Wanted {
     }
 
     /// Requests the measurements for the profile.
-    pub fn quick(path: impl Into<PathBuf>) -> Wanted {
-        let full = Wanted::full(path, 3);
-        Wanted { effort: Effort::quick(), quick: true, threads: powers(cpus()), ..full }
+    pub fn quick(path: impl Into<PathBuf>) -> Request {
+        let full = Request::full(path, 3);
+        Request { effort: Effort::quick(), quick: true, threads: powers(cpus()), ..full }
     }
 }
 
