@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn both_versions_of_groups_are_understood_and_a_group_out_of_sight_is_passed_over() {
+    fn both_versions_of_groups_are_understood_and_an_invisible_group_is_skipped() {
         let root = files(&[
             ("memory/memory.limit_in_bytes", "500"),
             ("memory/memory.usage_in_bytes", "600"),

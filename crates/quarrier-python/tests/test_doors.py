@@ -270,7 +270,7 @@ def test_a_remote_source_is_a_source_through_every_door(folder: Path) -> None:
         check_python(case, FINDING, search_in_python)
 
 
-def test_a_proxy_that_a_stranger_may_have_set_is_passed_over_by_every_door(
+def test_every_door_ignores_a_proxy_that_a_stranger_may_have_set(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")

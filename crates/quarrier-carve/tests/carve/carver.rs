@@ -44,7 +44,7 @@ fn parts_of_a_fragmented_document_are_not_separate_files() {
 }
 
 #[test]
-fn the_thumbnail_of_a_lost_picture_is_no_file_of_its_own() {
+fn the_thumbnail_of_a_lost_picture_is_not_a_separate_file() {
     let thumbnail = jpg::small();
     let length = (thumbnail.len() as u32).to_be_bytes();
     for (bits, count) in [(24, 0), (25, 1)] {

@@ -445,7 +445,7 @@ fn a_second_picture_is_read_for_fuel() {
 }
 
 #[test]
-fn a_second_picture_is_no_file_of_its_own() {
+fn a_second_picture_is_not_a_separate_file() {
     let (_, file) = pair(*b"MM", 1000);
     let files = carved(&Carver::new(), &[&[0x55; 512][..], &file, &[0x55; 512]].concat());
     assert_eq!(valid(&files), [&file[..]]);

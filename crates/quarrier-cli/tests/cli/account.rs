@@ -188,7 +188,7 @@ fn the_explanation_names_an_engine_for_every_kind_of_pattern_and_the_plan() {
 }
 
 #[test]
-fn quiet_is_silent_but_for_the_findings() {
+fn quiet_prints_only_findings() {
     let lab = Lab::with("xxabcxx");
     for quiet in ["--quiet", "-q"] {
         let ran = lab.search(["abc", "f", quiet]);

@@ -33,7 +33,7 @@ fn islands(format: &str) -> [String; 3] {
 }
 
 #[test]
-fn holes_are_passed_over_and_the_answer_is_that_of_zeros() {
+fn holes_are_skipped_and_read_as_zeros() {
     for format in ["json", "csv", "fix", "xml"] {
         let lab = Lab::new();
         let islands = islands(format);

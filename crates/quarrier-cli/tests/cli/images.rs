@@ -213,7 +213,7 @@ fn an_unreadable_image_is_named_and_its_raw_bytes_are_never_searched() {
 }
 
 #[test]
-fn a_partition_is_a_source_of_its_own() {
+fn a_partition_is_a_source() {
     let mut disk = vec![0; 400 << 9];
     for (index, (start, sectors)) in [(100u32, 50u32), (200, 100)].into_iter().enumerate() {
         let entry = 446 + index * 16;

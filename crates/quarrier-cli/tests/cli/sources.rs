@@ -141,7 +141,7 @@ fn many_parts_are_searched_in_the_order_of_their_numbers() {
 }
 
 #[test]
-fn an_empty_part_is_passed_over() {
+fn an_empty_part_is_skipped() {
     let lab = Lab::new();
     for (name, bytes) in [("i.001", "ab"), ("i.002", ""), ("i.003", "cd")] {
         lab.put(name, bytes);

@@ -97,7 +97,7 @@ fn a_signal_ends_the_compiling_of_a_huge_set() {
 }
 
 #[test]
-fn a_pipe_is_read_to_its_end_by_whoever_waits_for_it() {
+fn a_pipe_is_read_to_its_end_while_waiting() {
     let lab = lab();
     for (arguments, input, expected) in [
         (["search", "-f", "pipe", "f"], "\"a\"", "f:1: \"a\": \"a\"\n"),

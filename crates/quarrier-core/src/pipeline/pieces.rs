@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn holes_are_skipped_but_for_their_edges() {
+    fn holes_are_skipped_except_their_edges() {
         let source = Sparse(1 << 40, vec![1 << 30..(1 << 30) + 10]);
         let need = Need { before_bytes: 2, after_bytes: 7, skip_zeros: true };
         let all = pieces(&source, need, 1 << 20);

@@ -70,7 +70,7 @@ fn the_stop_flag_ends_a_run_early_and_keeps_results() {
 }
 
 #[test]
-fn a_run_that_goes_on_at_the_position_of_one_that_was_stopped_completes_it() {
+fn a_run_resumes_at_the_position_of_a_stopped_one() {
     let bytes = noise(50_000);
     let source = Memory::new("memory", &bytes[..]);
     let stop = AtomicBool::new(false);

@@ -63,7 +63,7 @@ fn a_window_across_two_parts_is_refused_and_one_within_a_part_is_shown() {
 }
 
 #[test]
-fn reads_go_on_in_the_next_part() {
+fn reads_continue_in_the_next_part() {
     let bytes = noise(5_000);
     let source = in_memory(&bytes, &[1_000, 0, 1, 3_999]);
     for offset in [0, 999, 1_000, 1_001, 4_999, 5_000, 6_000] {

@@ -123,6 +123,6 @@ fn invalid_expressions_are_refused_at_the_error() {
 }
 
 #[test]
-fn comments_are_passed_over() {
+fn comments_are_skipped() {
     assert_eq!(asked("i -- the number\n = /* is /* it */ */ 7"), "TRUE");
 }

@@ -252,7 +252,7 @@ fn a_full_disk_is_reported_with_its_free_space() {
 }
 
 #[test]
-fn nothing_but_a_folder_is_taken() {
+fn only_a_folder_is_accepted() {
     let folder = tempfile::tempdir().unwrap();
     let taken = folder.path().join("file");
     std::fs::write(&taken, "mine").unwrap();

@@ -48,7 +48,7 @@ fn a_damaged_chunk_leaves_the_others_readable() {
 }
 
 #[test]
-fn the_copy_of_a_table_stands_in_for_it() {
+fn the_copy_of_a_table_replaces_it() {
     let media = media(512 * 800);
     let shape = Shape::default();
     let segments = shape.write(&media);

@@ -79,7 +79,7 @@ proptest! {
 }
 
 #[test]
-fn a_claim_beyond_the_object_is_passed_over() {
+fn a_claim_beyond_the_object_is_ignored() {
     let header = Header { key: [1; 32], length: 100 };
     for (offset, length) in [(0, 101), (100, 1), (u64::MAX, 1), (0, 0), (50, 1 << 21)] {
         let claim = Claim { offset, length, checksum: 0 };

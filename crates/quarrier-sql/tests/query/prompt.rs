@@ -108,7 +108,7 @@ fn statements_are_typed_completed_and_remembered() {
 }
 
 #[test]
-fn a_statement_goes_on_under_a_prompt_of_its_own_and_rows_are_counted() {
+fn a_statement_continues_under_another_prompt_and_rows_are_counted() {
     let folder = Folder::new();
     folder.file("orders.ndjson", "{\"qty\":40}\n{\"qty\":2}\n");
     let mut prompt = Prompt::with(&folder, "text");

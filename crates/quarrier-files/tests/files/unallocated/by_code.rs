@@ -228,7 +228,7 @@ fn partitions_without_a_known_file_system_are_skipped() {
 }
 
 #[test]
-fn partitions_of_an_mbr_are_passed_over_by_their_type() {
+fn partitions_of_an_mbr_are_skipped_by_type() {
     let mut disk = vec![0; 100 * 512];
     mbr_entry(&mut disk, 0, 0, 0x82, 10, 20);
     mbr_entry(&mut disk, 0, 1, 0x83, 50, 40);
