@@ -61,7 +61,7 @@ fn command() -> Command {
         )
 }
 
-/// Whether all answers are right.
+/// Returns whether all answers are right.
 fn asked() -> std::io::Result<bool> {
     let matches = command().get_matches();
     let number = |name: &str| matches.get_one::<u64>(name).copied().unwrap_or(0);

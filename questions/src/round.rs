@@ -1,4 +1,4 @@
-//! Rounds: a table, its files, its questions, and the wrong answers.
+//! Rounds: each draws a table, writes its files, asks its questions and collects the wrong answers.
 
 use std::path::Path;
 
@@ -8,18 +8,18 @@ use crate::file::write_all;
 use crate::question::{Answer, Question, question};
 use crate::table::Table;
 
-/// How large rounds are.
+/// The size of rounds.
 #[derive(Debug, Clone, Copy)]
 pub struct Size {
-    /// Rows of a table, at least and at most.
+    /// Minimum and maximum number of rows of a table.
     pub rows: (usize, usize),
-    /// Bytes of strings in a column, about, at most.
+    /// Approximate maximum number of bytes of strings in a column.
     pub bytes_max: usize,
-    /// Questions of a table.
+    /// Number of questions per table.
     pub questions: usize,
 }
 
-/// Draws a table and its questions, as a seed says.
+/// Draws a table and its questions from a seed.
 pub fn drawn(seed: u64, size: &Size) -> (Table, Vec<Question>) {
     let mut draw = Draw::new(seed);
     let rows = draw.magnitude(size.rows.0, size.rows.1);
@@ -29,11 +29,11 @@ pub fn drawn(seed: u64, size: &Size) -> (Table, Vec<Question>) {
 }
 
 /// Writes a table, its questions and their answers to a new folder: the files of the table, and
-/// `questions.json`, a list of `statement`, `condition`, `is_ordered` and `rows`, which is null where
-/// the answer is an error.
+/// `questions.json`, a list of `statement`, `condition`, `is_ordered` and `rows`, which is null if the
+/// answer is an error.
 ///
 /// # Errors
-/// Where the folder cannot be written.
+/// If the folder cannot be written.
 pub fn write(seed: u64, size: &Size, folder: &Path) -> std::io::Result<()> {
     let (table, questions) = drawn(seed, size);
     std::fs::create_dir_all(folder)?;
@@ -54,11 +54,11 @@ pub fn write(seed: u64, size: &Size, folder: &Path) -> std::io::Result<()> {
     std::fs::write(folder.join("questions.json"), serde_json::Value::from(list).to_string())
 }
 
-/// Draws a table and its questions and asks them of a kept table that grew by and by; gives the wrong answers,
-/// and how many questions there were: none where the table is no table of messages.
+/// Draws a table and its questions, and asks them of a durable table that grows. Returns the wrong
+/// answers, and the number of questions: 0 if messages cannot hold the table.
 ///
 /// # Errors
-/// Where files cannot be written.
+/// If files cannot be written.
 pub fn run_grown(seed: u64, size: &Size, folder: &Path) -> std::io::Result<(Vec<Wrong>, usize)> {
     let (table, questions) = drawn(seed, size);
     let mut draw = Draw::new(!seed);
@@ -71,10 +71,10 @@ pub fn run_grown(seed: u64, size: &Size, folder: &Path) -> std::io::Result<(Vec<
     Ok((wrong, questions.len()))
 }
 
-/// Draws a table and its questions and asks them of all its files; gives the wrong answers.
+/// Draws a table and its questions, and asks them of all its files. Returns the wrong answers.
 ///
 /// # Errors
-/// Where files cannot be written or programs not be run.
+/// If files cannot be written or the program cannot be run.
 pub fn run(seed: u64, size: &Size, doors: &Doors, folder: &Path) -> std::io::Result<Vec<Wrong>> {
     let (table, questions) = drawn(seed, size);
     let mut draw = Draw::new(!seed);

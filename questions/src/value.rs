@@ -1,4 +1,4 @@
-//! Values, how they compare, and how they are written.
+//! Values: comparison and notation.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -8,26 +8,26 @@ use std::sync::Arc;
 pub enum Value {
     /// NULL.
     Null,
-    /// TRUE or FALSE.
+    /// A boolean.
     Truth(bool),
-    /// `mantissa` divided by 10^`scale`, exactly; a whole number has scale 0.
+    /// `mantissa` divided by 10^`scale`, exactly; an integer has scale 0.
     Exact {
-        /// Fewer than 10^38, whatever the sign.
+        /// Its absolute value is below 10^38.
         mantissa: i128,
-        /// Digits after the point, at most 38.
+        /// The number of digits after the point, at most 38.
         scale: u8,
     },
-    /// A number of IEEE 754.
+    /// A 64-bit float.
     Float(f64),
     /// A string.
     Text(Arc<str>),
-    /// Days from 1970-01-01.
+    /// A date, in days since 1970-01-01.
     Day(i32),
-    /// Nanoseconds from 1970-01-01 00:00:00 UTC.
+    /// A timestamp, in nanoseconds since 1970-01-01 00:00:00 UTC.
     Moment(i64),
 }
 
-/// A whole number.
+/// Makes an integer.
 pub fn whole(number: impl Into<i128>) -> Value {
     Value::Exact { mantissa: number.into(), scale: 0 }
 }
@@ -38,10 +38,10 @@ impl Value {
         matches!(self, Value::Null)
     }
 
-    /// How two values compare; none where one is NULL.
+    /// Compares two values; `None` if one is NULL.
     ///
     /// # Panics
-    /// Where values of different classes are compared: no question does so.
+    /// If the values have incomparable types, which no question compares.
     pub fn compared(&self, other: &Value) -> Option<Ordering> {
         use Value::{Day, Exact, Float, Moment, Null, Text, Truth};
         Some(match (self, other) {
@@ -60,7 +60,7 @@ impl Value {
         })
     }
 
-    /// The place in an order in which NULL is greater than everything.
+    /// Compares two values for sorting, with NULL greater than everything.
     pub fn order(&self, other: &Value) -> Ordering {
         match (self.is_null(), other.is_null()) {
             (false, false) => self.compared(other).unwrap_or(Ordering::Equal),
@@ -68,10 +68,10 @@ impl Value {
         }
     }
 
-    /// The nearest floating number.
+    /// Returns the nearest float.
     ///
     /// # Panics
-    /// Where this is no number.
+    /// If this is not a number.
     pub fn float(&self) -> f64 {
         match self {
             Value::Float(number) => *number,
@@ -82,7 +82,7 @@ impl Value {
         }
     }
 
-    /// The value as this package compares answers: numbers without zeros at their end.
+    /// The form in which answers are compared: numbers have no trailing zeros.
     pub fn shown(&self) -> String {
         match self {
             Value::Null => "NULL".into(),
@@ -95,7 +95,7 @@ impl Value {
         }
     }
 
-    /// The value as a literal of SQL.
+    /// The value as an SQL literal.
     pub fn literal(&self) -> String {
         match self {
             Value::Null => "NULL".into(),
@@ -109,8 +109,8 @@ impl Value {
     }
 }
 
-/// The order of two exact numbers. Both mantissas are below 10^38, so that one which overflows
-/// when it is brought to the other's scale is the greater by far.
+/// Compares two exact numbers. Both mantissas are below 10^38, so if one overflows when converted to
+/// the other's scale, its absolute value is greater by far.
 fn exact_order((a, x): (i128, u8), (b, y): (i128, u8)) -> Ordering {
     let grown = |mantissa: i128, by: u8| {
         10_i128.checked_pow(u32::from(by)).and_then(|factor| mantissa.checked_mul(factor))
@@ -122,17 +122,17 @@ fn exact_order((a, x): (i128, u8), (b, y): (i128, u8)) -> Ordering {
     }
 }
 
-/// NaN is equal to itself and greater than all other numbers; the two zeros are equal.
+/// Compares two floats. NaN equals itself and is greater than all other numbers; the zeros are equal.
 fn float_order(a: f64, b: f64) -> Ordering {
     a.partial_cmp(&b).unwrap_or_else(|| a.is_nan().cmp(&b.is_nan()))
 }
 
-/// A floating number as answers are compared: every bit but the sign of zero and NaN's.
+/// The form in which floats of answers are compared: exact, except for the sign of zero and of NaN.
 pub fn float_shown(number: f64) -> String {
     if number == 0.0 { "0.0e0".into() } else { format!("{number:?}f") }
 }
 
-/// The digits with their point.
+/// The digits of an exact number, with its point.
 pub fn exact(mantissa: i128, scale: u8) -> String {
     let sign = if mantissa < 0 { "-" } else { "" };
     let scale = usize::from(scale);
@@ -141,7 +141,7 @@ pub fn exact(mantissa: i128, scale: u8) -> String {
     if part.is_empty() { format!("{sign}{whole}") } else { format!("{sign}{whole}.{part}") }
 }
 
-/// Without the zeros at the end of what follows the point.
+/// Removes the trailing zeros after the point.
 pub fn trimmed(number: &str) -> String {
     if !number.contains('.') {
         return number.into();
@@ -150,13 +150,13 @@ pub fn trimmed(number: &str) -> String {
     if short == "-0" { "0".into() } else { short.into() }
 }
 
-/// A day as `2024-05-31`.
+/// A date, as `2024-05-31`.
 pub fn day_shown(day: i32) -> String {
     let (year, month, day) = civil(day.into());
     format!("{year:04}-{month:02}-{day:02}")
 }
 
-/// A point in time as `2024-05-31 23:59:58.000000001`.
+/// A timestamp, as `2024-05-31 23:59:58.000000001`.
 pub fn moment_shown(at: i64) -> String {
     const DAY: i64 = 86_400_000_000_000;
     let (year, month, day) = civil(at.div_euclid(DAY));
@@ -166,7 +166,7 @@ pub fn moment_shown(at: i64) -> String {
     format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02}.{part:09}")
 }
 
-/// Year, month and day, found by walking from 1970 year by year and month by month.
+/// Returns year, month and day, by counting from 1970 year by year and month by month.
 fn civil(mut day: i64) -> (i64, i64, i64) {
     let is_leap = |year: i64| year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
     let length = |year| if is_leap(year) { 366 } else { 365 };

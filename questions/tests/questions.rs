@@ -5,7 +5,7 @@
 use questions::door::Doors;
 use questions::round::{Size, run, run_grown};
 
-/// The program, which cargo builds beside the tests.
+/// The path of the program, which cargo builds next to the tests.
 fn quarrier() -> std::path::PathBuf {
     let tests = std::env::current_exe().unwrap();
     let quarrier = tests.parent().unwrap().parent().unwrap().join("quarrier");
@@ -36,14 +36,14 @@ fn tables_of_several_segments_have_one_answer_at_every_door() {
     ask(1_000..1_003, &Size { rows: (70_000, 140_000), bytes_max: 8 << 20, questions: 40 });
 }
 
-/// As the same messages loaded at once: whatever parts they came in, and however often the folder was
-/// closed, left without a word and opened again, its columns stored or not.
+/// The answers are those of the same messages loaded at once, however they were split, and however
+/// often the folder was closed or dropped and opened again, with its columns stored or not.
 #[test]
 fn a_kept_table_that_grew_answers_a_thousand_statements_as_all_of_its_messages() {
     let (mut wrong, mut asked, mut seed) = (Vec::new(), 0, 2_000);
     while asked < 1_000 {
         let folder = tempfile::tempdir().unwrap();
-        // Some with more than one segment.
+        // Some tables have several segments.
         let rows = if seed % 10 == 0 { (66_000, 90_000) } else { (10, 3_000) };
         let size = Size { rows, bytes_max: 1 << 20, questions: 40 };
         let (found, count) = run_grown(seed, &size, folder.path()).unwrap();

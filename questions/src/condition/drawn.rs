@@ -1,4 +1,4 @@
-//! Random conditions, most of whose literals are values of the table or lie beside one.
+//! Draws random conditions. Most of their literals are values of the table, or adjacent to one.
 
 use super::{Arithmetic, Comparison, Condition, Operand};
 use crate::draw::Draw;
@@ -75,7 +75,7 @@ fn predicate(draw: &mut Draw, table: &Table, column: usize) -> Condition {
     }
 }
 
-/// A column, or what is made of it and has its kind.
+/// A column, or an expression over it of the same type.
 fn operand(draw: &mut Draw, table: &Table, column: usize) -> Operand {
     let plain = Operand::Column(column);
     match (draw.below(10), table.columns[column].kind) {
@@ -101,7 +101,7 @@ fn operand(draw: &mut Draw, table: &Table, column: usize) -> Operand {
     }
 }
 
-/// A column that compares with this one exactly.
+/// A column whose values compare exactly with those of this one.
 fn same_kind(draw: &mut Draw, table: &Table, column: usize) -> usize {
     let class = |kind| match kind {
         Kind::Whole | Kind::Wide | Kind::Exact => Kind::Whole,
@@ -113,7 +113,7 @@ fn same_kind(draw: &mut Draw, table: &Table, column: usize) -> usize {
     *draw.of(&all)
 }
 
-/// A value of the column, or one beside it.
+/// A literal with a value of the column, or with an adjacent one.
 fn literal(draw: &mut Draw, table: &Table, column: usize) -> Operand {
     let column = &table.columns[column];
     let mut value = Value::Null;
@@ -133,7 +133,8 @@ fn literal(draw: &mut Draw, table: &Table, column: usize) -> Operand {
     Operand::Literal(value, text)
 }
 
-/// A literal directly beside the column: where that holds days or points in time, a string will do.
+/// A literal to compare directly with the operand. For a column of dates or timestamps, it may be a
+/// plain string.
 fn literal_beside(draw: &mut Draw, table: &Table, column: usize, operand: &Operand) -> Operand {
     match (literal(draw, table, column), operand) {
         (
@@ -154,7 +155,7 @@ fn is_unwritable(value: &Value) -> bool {
 fn beside(draw: &mut Draw, value: Value) -> Value {
     let by = draw.between(-2, 2);
     match value {
-        // Of 38 digits, there may be no next one.
+        // A number of 38 digits may have no successor.
         Value::Exact { mantissa, scale } if mantissa.unsigned_abs() < 10_u128.pow(37) => {
             Value::Exact { mantissa: mantissa + i128::from(by), scale }
         }
@@ -170,10 +171,10 @@ fn beside(draw: &mut Draw, value: Value) -> Value {
     }
 }
 
-/// A literal in one of the ways that mean the same.
+/// Writes a literal in one of several equivalent ways.
 fn written(draw: &mut Draw, value: &Value) -> String {
     match value {
-        // Beside a floating column a number with a point is floating, too.
+        // Compared with a column of floats, a number with a point is a float, too.
         Value::Float(number) if draw.chance(50) && (1e-5..1e17).contains(&number.abs()) => {
             format!("{number:?}")
         }
@@ -182,7 +183,7 @@ fn written(draw: &mut Draw, value: &Value) -> String {
     }
 }
 
-/// A pattern of LIKE made from a value of the column.
+/// Makes a LIKE pattern from a value of the column.
 fn pattern(draw: &mut Draw, table: &Table, column: usize, is_escaped: bool) -> String {
     let text = match &table.columns[column].values[draw.below(table.rows)] {
         Value::Text(text) => text.to_string(),

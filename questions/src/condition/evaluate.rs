@@ -1,4 +1,4 @@
-//! Conditions evaluated the plainest way, one row after another.
+//! Evaluates conditions in the simplest way, row by row.
 
 use std::cmp::Ordering;
 
@@ -6,14 +6,14 @@ use super::{Arithmetic, Comparison, Condition, Operand};
 use crate::table::Table;
 use crate::value::{Value, whole};
 
-/// Why a condition has no truth: a whole number beyond 64 bits.
+/// Why a condition has no result: an integer overflowed 64 bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Fault;
 
-/// The rows for which the condition is true.
+/// Returns the rows for which the condition is true.
 ///
 /// # Errors
-/// Where the truth of a row depends on a value that does not exist.
+/// If the result for a row depends on a calculation that overflows.
 pub fn matching(condition: &Condition, table: &Table) -> Result<Vec<usize>, Fault> {
     let mut rows = Vec::new();
     for row in 0..table.rows {
@@ -24,8 +24,8 @@ pub fn matching(condition: &Condition, table: &Table) -> Result<Vec<usize>, Faul
     Ok(rows)
 }
 
-/// The rows for which the condition is true, whatever values were in the place of those that do not
-/// exist; none where the truth of some row depends on them.
+/// Returns the rows for which the condition is true, whatever the value of calculations that
+/// overflow; `None` if the result for some row depends on such a value.
 pub fn matching_whatever(condition: &Condition, table: &Table) -> Option<Vec<usize>> {
     let mut rows = Vec::new();
     for row in 0..table.rows {
@@ -40,8 +40,7 @@ pub fn matching_whatever(condition: &Condition, table: &Table) -> Option<Vec<usi
 
 const TRUTHS: [Option<bool>; 3] = [Some(true), Some(false), None];
 
-/// What the truth of a row may be, where a comparison with a value that does not exist may be
-/// anything.
+/// The possible results for a row: a comparison with a calculation that overflows may have any.
 fn possible(condition: &Condition, table: &Table, row: usize) -> Vec<Option<bool>> {
     let of = |inner: &Condition| possible(inner, table, row);
     let pairs = |one: &Condition, other: &Condition, decisive: bool| {
@@ -63,8 +62,8 @@ fn possible(condition: &Condition, table: &Table, row: usize) -> Vec<Option<bool
     truths
 }
 
-/// Whether some calculation of the condition has no value in some row, even where the condition has
-/// its truth without it.
+/// Whether a calculation of the condition overflows in some row, even if the result does not depend
+/// on it.
 pub fn may_fault(condition: &Condition, table: &Table) -> bool {
     let mut calculations = Vec::new();
     of_condition(condition, &mut calculations);
@@ -133,7 +132,7 @@ fn truth(condition: &Condition, table: &Table, row: usize) -> Result<Option<bool
     })
 }
 
-/// AND where `decisive` is false, OR where it is true. A side that decides hides faults.
+/// AND if `decisive` is false, OR if it is true. A decisive side hides the faults of the others.
 fn joined(
     sides: impl IntoIterator<Item = Result<Option<bool>, Fault>>,
     decisive: bool,
@@ -200,8 +199,8 @@ fn holds(op: Comparison, order: Ordering) -> bool {
     }
 }
 
-/// Whether a text matches a pattern of LIKE. Each `%` tries every rest of the text, but the last
-/// one that matched up to here suffices, so the time is at most their product.
+/// Whether a string matches a LIKE pattern. Only the last `%` has to be retried, so the time is at
+/// most the product of the two lengths.
 fn like(text: &[char], pattern: &[char], escape: Option<char>) -> bool {
     let (mut at, mut next) = (0, 0);
     let mut retry = None;

@@ -9,7 +9,7 @@ pub use evaluate::{Fault, matching, matching_whatever, may_fault};
 
 use crate::value::Value;
 
-/// How two operands are compared.
+/// A comparison operator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Comparison {
     /// `=`
@@ -26,7 +26,7 @@ pub enum Comparison {
     GreaterOrEqual,
 }
 
-/// How whole numbers are calculated with.
+/// An arithmetic operator on integers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Arithmetic {
     /// `+`
@@ -37,14 +37,14 @@ pub enum Arithmetic {
     Multiply,
 }
 
-/// What has a value in each row.
+/// An expression with a value in each row.
 #[derive(Debug, Clone)]
 pub enum Operand {
-    /// The column at this place of the table.
+    /// The column with this index.
     Column(usize),
-    /// The same in every row, and how it is written.
+    /// A literal, and its SQL.
     Literal(Value, String),
-    /// Whole numbers, calculated with 64 bits.
+    /// Arithmetic on 64-bit integers.
     Calculated(Arithmetic, Box<Operand>, Box<Operand>),
     /// `CHAR_LENGTH(…)`
     Length(Box<Operand>),
@@ -58,45 +58,45 @@ pub enum Operand {
     Case(Box<Condition>, Box<Operand>, Box<Operand>),
 }
 
-/// What is true, false or unknown in each row.
+/// An expression that is true, false or unknown in each row.
 #[derive(Debug, Clone)]
 pub enum Condition {
     /// A comparison.
     Compare(Comparison, Operand, Operand),
     /// `[NOT] BETWEEN`
     Between {
-        /// What lies between.
+        /// The value to test.
         operand: Operand,
-        /// Whether `NOT` stands before `BETWEEN`.
+        /// Whether it is `NOT BETWEEN`.
         negated: bool,
-        /// The least.
+        /// The lower bound.
         low: Operand,
-        /// The greatest.
+        /// The upper bound.
         high: Operand,
     },
     /// `[NOT] IN (…)`
     In {
-        /// What is looked for.
+        /// The value to find.
         operand: Operand,
-        /// Whether `NOT` stands before `IN`.
+        /// Whether it is `NOT IN`.
         negated: bool,
-        /// Where.
+        /// The list.
         list: Vec<Operand>,
     },
     /// `[NOT] LIKE … [ESCAPE '!']`
     Like {
-        /// What is compared with the pattern.
+        /// The value to match.
         operand: Operand,
-        /// Whether `NOT` stands before `LIKE`.
+        /// Whether it is `NOT LIKE`.
         negated: bool,
         /// The pattern.
         pattern: String,
-        /// Whether `!` escapes.
+        /// Whether `!` is the escape character.
         is_escaped: bool,
     },
     /// `IS [NOT] NULL`
     IsNull(Operand, bool),
-    /// A column of truth values alone.
+    /// A column of booleans as a condition.
     Truth(usize),
     /// `NOT`
     Not(Box<Condition>),

@@ -1,14 +1,14 @@
-//! Conditions as SQL.
+//! Writes conditions as SQL.
 
 use std::fmt::{Display, Formatter, Result};
 
 use super::{Arithmetic, Comparison, Condition, Operand};
 
-/// An operand or condition with the names of the columns.
+/// An operand or condition, with the names of the columns.
 pub(super) struct Written<'a, T>(pub(super) &'a T, pub(super) &'a [String]);
 
 impl Condition {
-    /// The condition as SQL, with these names for the columns.
+    /// Displays the condition as SQL, with these column names.
     pub fn written(&self, names: &[String]) -> String {
         Written(self, names).to_string()
     }

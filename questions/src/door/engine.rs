@@ -1,4 +1,4 @@
-//! The engine of `quarrier query`, in this process: one statement after another, and all at once.
+//! The engine of `quarrier query`, in this process: statements one by one, then all concurrently.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use crate::draw::Draw;
 use crate::file::File;
 use crate::question::Question;
 
-/// Asks of the file, or of the kept table that has its messages.
+/// Asks the questions of the file, or of the durable table with its messages.
 pub(super) fn ask(
     draw: &mut Draw,
     (file, grown): (&File, Option<Arc<Table>>),

@@ -1,5 +1,5 @@
-//! A kept table that grew: the messages of a file, appended in parts of any size to a data folder that is
-//! closed, dropped and opened again meanwhile, with the columns stored now and then.
+//! A durable table that grows: the messages of a file are appended in parts of any size to a data
+//! folder, which is closed or dropped and opened again between them; its columns are stored at random.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -11,10 +11,10 @@ use quarrier_messages::{Format, Table};
 
 use crate::draw::Draw;
 
-/// The table that the lines make, by and by, in a data folder at `folder`.
+/// Appends the lines in parts to a data folder at `folder`, and returns the resulting table.
 ///
 /// # Errors
-/// Where the folder cannot be written.
+/// If the folder cannot be written.
 pub(super) fn grown(
     draw: &mut Draw,
     lines: &[String],
@@ -51,6 +51,6 @@ pub(super) fn grown(
 }
 
 fn open(folder: &Path) -> std::io::Result<DataFolder> {
-    // Segments that are made soon; a batch has up to 1 MiB.
+    // Small segments, so that there are several; a batch has up to 1 MiB.
     DataFolder::open_with(folder, 4 << 20).map_err(std::io::Error::other)
 }

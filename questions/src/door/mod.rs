@@ -1,4 +1,4 @@
-//! The doors: every way to ask a question of a file.
+//! The doors: all ways to ask a question of a file.
 
 mod engine;
 mod kept;
@@ -11,38 +11,38 @@ use crate::draw::Draw;
 use crate::file::File;
 use crate::question::{Answer, Question};
 
-/// Where the programs lie, and how often each is run.
+/// The location of the program, and how often to run it.
 #[derive(Debug, Clone)]
 pub struct Doors {
-    /// The program `quarrier`.
+    /// The path of the program `quarrier`.
     pub quarrier: PathBuf,
-    /// Questions of a file that get a process of their own at each door.
+    /// Maximum number of questions per file and door that run in a separate process.
     pub alone_max: usize,
 }
 
-/// An answer that is not right.
+/// A wrong answer.
 #[derive(Debug)]
 pub struct Wrong {
-    /// The door, with how it was asked.
+    /// The door and its options.
     pub door: String,
     /// The file.
     pub path: PathBuf,
     /// The statement or condition.
     pub text: String,
-    /// What is right.
+    /// The right answer.
     pub right: Answer,
-    /// What came.
+    /// The answer that the door gave.
     pub found: Found,
 }
 
-/// What a door gives: rows as text, or why there are none.
+/// The answer of a door: rows as text, or an error.
 pub type Found = Result<Vec<String>, String>;
 
-/// Asks all questions of a kept table that grew by and by out of the messages of a file, in a folder that is
-/// made for it; gives the wrong answers.
+/// Asks all questions of a durable table in `folder` that grew from the messages of a file. Returns
+/// the wrong answers.
 ///
 /// # Errors
-/// Where the folder cannot be written.
+/// If the folder cannot be written.
 pub fn ask_grown(
     draw: &mut Draw,
     (file, lines): (&File, &[String]),
@@ -54,10 +54,10 @@ pub fn ask_grown(
 }
 
 impl Doors {
-    /// Asks all questions of a file, through every door that reads it; gives the wrong answers.
+    /// Asks all questions of a file, through every door that reads it. Returns the wrong answers.
     ///
     /// # Errors
-    /// Where a program cannot be run or a file cannot be written.
+    /// If the program cannot be run or a file cannot be written.
     pub fn ask(
         &self,
         draw: &mut Draw,
@@ -73,7 +73,7 @@ impl Doors {
     }
 }
 
-/// The wrong answer, if this is one.
+/// Compares an answer with the right one; returns it if it is wrong.
 fn judge(door: &str, file: &File, question: &Question, found: Found) -> Option<Wrong> {
     let are = |found: &Vec<String>, right: &Vec<String>| {
         let mut found = found.clone();

@@ -1,4 +1,4 @@
-//! The programs: `quarrier filter` and `quarrier query`, each in a process of its own.
+//! The commands `quarrier filter` and `quarrier query`, each in a separate process.
 
 use std::io;
 use std::process::{Command, Output, Stdio};
@@ -9,7 +9,7 @@ use crate::file::File;
 use crate::question::{Answer, Question};
 
 impl Doors {
-    /// `filter --many` with all conditions, and `filter` with some of them.
+    /// Runs `filter --many` with all conditions, and `filter` with some of them.
     pub(super) fn filter(
         &self,
         draw: &mut Draw,
@@ -33,7 +33,7 @@ impl Doors {
         file: &File,
         asked: &[(&str, &Question)],
     ) -> io::Result<Vec<Wrong>> {
-        // A condition without a value ends the run, as it would end one of its own.
+        // A condition that fails would end the whole run.
         let answered: Vec<_> =
             asked.iter().filter(|(_, question)| question.answer != Answer::Error).collect();
         if answered.is_empty() {
@@ -66,7 +66,7 @@ impl Doors {
         Ok(wrong)
     }
 
-    /// `filter -c`, and `filter` with the ids or the messages printed.
+    /// Runs `filter -c`, and `filter` that prints the ids or the messages.
     fn one(
         &self,
         draw: &mut Draw,
@@ -97,7 +97,7 @@ impl Doors {
         Ok(wrong)
     }
 
-    /// `query --format csv`, of some statements whose values are written alike everywhere.
+    /// Runs `query --format csv` with some statements whose values all doors write alike.
     pub(super) fn query(
         &self,
         draw: &mut Draw,
@@ -139,7 +139,7 @@ fn path(file: &File) -> String {
     file.path.display().to_string()
 }
 
-/// Why a run failed; exit status 1 says that nothing was found.
+/// Returns why a run failed. Exit status 1 means that nothing was found, which is no failure.
 fn failed(output: &Output) -> Option<String> {
     let said = String::from_utf8_lossy(&output.stderr).trim().to_string();
     match output.status.code() {
@@ -152,13 +152,13 @@ fn lines_of(output: &Output) -> Vec<String> {
     String::from_utf8_lossy(&output.stdout).lines().map(str::to_string).collect()
 }
 
-/// The count of a row of `--many`.
+/// Returns the count in a row of `--many`.
 fn count_of(line: &str) -> String {
     let row: Result<serde_json::Value, _> = serde_json::from_str(line);
     row.map_or_else(|error| error.to_string(), |row| row["count"].to_string())
 }
 
-/// The same question about how many rows there are.
+/// The same question, answered by the number of rows.
 fn counted(question: &Question) -> Question {
     let answer = match &question.answer {
         Answer::Rows(rows) if question.statement.starts_with("SELECT id ") => {
@@ -169,7 +169,7 @@ fn counted(question: &Question) -> Question {
     Question { answer, ..question.clone() }
 }
 
-/// The same question about the messages as they stand in the file.
+/// The same question, answered by the original messages.
 fn printed(question: &Question, lines: &[String]) -> Question {
     let line = |id: &String| id.parse::<usize>().ok().and_then(|id| lines.get(id)).cloned();
     let answer = match &question.answer {

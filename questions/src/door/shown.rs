@@ -1,4 +1,4 @@
-//! Values that come out of a door, as [`Value::shown`](crate::value::Value::shown) writes them.
+//! Writes the values of an answer as [`Value::shown`](crate::value::Value::shown) does.
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
@@ -11,7 +11,7 @@ use arrow_schema::{DataType, TimeUnit};
 
 use crate::value::{Value, whole};
 
-/// The rows of a batch, values with `|` between them.
+/// The rows of a batch, with `|` between their values.
 pub(super) fn rows(batch: &RecordBatch) -> Vec<String> {
     let row = |row: usize| {
         let values = batch.columns().iter().map(|column| value(&**column, row).shown());

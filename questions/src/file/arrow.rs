@@ -1,4 +1,4 @@
-//! The table as Arrow IPC and Parquet, in one of the types that hold each column.
+//! Writes the table as Arrow IPC and Parquet, with a random type for each column that can hold it.
 
 use std::io;
 use std::sync::Arc;
@@ -142,7 +142,7 @@ fn mantissas(values: &[Value]) -> impl Iterator<Item = Option<i128>> + '_ {
     })
 }
 
-/// The narrowest type that holds all, or a wider one.
+/// Makes an array of the narrowest integer type that holds all values, or of a wider one.
 fn whole(draw: &mut Draw, values: &[Value]) -> ArrayRef {
     let holds = |low: i128, high: i128| {
         mantissas(values).flatten().all(|number| (low..=high).contains(&number))

@@ -1,10 +1,10 @@
-//! The table as CSV.
+//! Writes the table as CSV.
 
 use crate::draw::Draw;
 use crate::table::Table;
 use crate::value::{Value, day_shown, exact, moment_shown};
 
-/// A header and a record for each row.
+/// Returns a header, and a record for each row.
 pub(super) fn text(draw: &mut Draw, table: &Table) -> String {
     let end = *draw.of(&["\n", "\r\n"]);
     let names: Vec<&str> = table.columns.iter().map(|column| &*column.name).collect();

@@ -1,10 +1,10 @@
-//! The table as JSON lines.
+//! Writes the table as JSON lines.
 
 use crate::draw::Draw;
 use crate::table::{Column, Table};
 use crate::value::{Value, day_shown, exact, moment_shown};
 
-/// A line for each row; NULL is `null` or left out, the order of the keys may change.
+/// Returns a line for each row. NULL is `null` or left out; the order of the keys may change.
 pub(super) fn lines(draw: &mut Draw, table: &Table) -> Vec<String> {
     let (is_shuffled, has_nulls) = (draw.chance(30), draw.chance(50));
     let mut order: Vec<usize> = (0..table.columns.len()).collect();
@@ -43,7 +43,7 @@ fn written(draw: &mut Draw, column: &Column, value: &Value) -> String {
     }
 }
 
-/// A point in time in one of the zones in which it can be written.
+/// Writes a timestamp in a random time zone.
 fn moment(draw: &mut Draw, at: i64) -> String {
     const MINUTE: i64 = 60_000_000_000;
     let minutes = *draw.of(&[0, 0, 0, 60, -330, 14 * 60]);

@@ -1,4 +1,4 @@
-//! The same table in files of every format.
+//! Writes a table to files of every format.
 
 mod arrow;
 mod csv;
@@ -16,18 +16,18 @@ use crate::value::Value;
 /// A file that holds the table.
 #[derive(Debug, Clone)]
 pub struct File {
-    /// Where it lies.
+    /// Its path.
     pub path: PathBuf,
-    /// Whether it has messages: those formats that `filter` reads.
+    /// Whether its format has messages, so that `filter` reads it.
     pub has_messages: bool,
-    /// Its lines, where they are printed as they stand.
+    /// Its lines, if `filter` prints them unchanged.
     pub lines: Option<Vec<String>>,
 }
 
-/// Writes a table to a folder in every format that holds it.
+/// Writes a table to a folder in every format that can hold it.
 ///
 /// # Errors
-/// Where the folder cannot be written.
+/// If the folder cannot be written.
 pub fn write_all(draw: &mut Draw, table: &Table, folder: &Path) -> std::io::Result<Vec<File>> {
     let mut files = Vec::new();
     let mut write = |name: &str, bytes: &[u8], lines: Option<Vec<String>>| {
@@ -54,7 +54,7 @@ pub fn write_all(draw: &mut Draw, table: &Table, folder: &Path) -> std::io::Resu
     Ok(files)
 }
 
-/// The lines as a file has them.
+/// Joins lines, each with a line feed.
 pub(crate) fn joined(lines: &[String]) -> String {
     let mut text = lines.join("\n");
     text.push('\n');
@@ -67,7 +67,7 @@ fn gzip(bytes: &[u8]) -> std::io::Result<Vec<u8>> {
     encoder.finish()
 }
 
-/// FIX has numbers and strings that are not empty.
+/// Whether NVFIX can hold the table: it has only numbers and non-empty strings.
 fn fits_nvfix(table: &Table) -> bool {
     let fits = |value: &Value| !matches!(value, Value::Text(text) if text.is_empty());
     table.columns.iter().all(|column| {

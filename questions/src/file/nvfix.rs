@@ -1,4 +1,4 @@
-//! The table as NVFIX: `name=value`, a line for each row.
+//! Writes the table as NVFIX: `name=value`, a line for each row.
 
 use std::fmt::Write;
 
@@ -14,7 +14,7 @@ pub(super) fn text(table: &Table) -> String {
                 Value::Text(text) => text.to_string(),
                 _ => continue,
             };
-            // Writing to a string does not fail.
+            // Writing to a string cannot fail.
             let _ = write!(text, "{}={written}\x01", column.name);
         }
         text.push('\n');

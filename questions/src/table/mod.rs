@@ -6,24 +6,24 @@ mod strings;
 use crate::draw::Draw;
 use crate::value::{Value, whole};
 
-/// What a column holds besides NULL.
+/// The type of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// Whole numbers of 64 bits.
+    /// 64-bit integers.
     Whole,
-    /// Whole numbers of up to 38 digits, some of them beyond 64 bits.
+    /// Integers of up to 38 digits, some of them beyond 64 bits.
     Wide,
     /// Decimals.
     Exact,
-    /// Floating numbers.
+    /// Floats.
     Float,
     /// Strings.
     Text,
-    /// TRUE and FALSE.
+    /// Booleans.
     Truth,
-    /// Days.
+    /// Dates.
     Day,
-    /// Points in time.
+    /// Timestamps.
     Moment,
 }
 
@@ -32,19 +32,19 @@ pub enum Kind {
 pub struct Column {
     /// Its name, which needs no quotes.
     pub name: String,
-    /// What it holds.
+    /// Its type.
     pub kind: Kind,
     /// A value for each row.
     pub values: Vec<Value>,
-    /// Strings that JSON lines write as bare numbers: what makes a column of numbers one of
-    /// strings late.
+    /// Whether JSON lines write numeric strings as numbers, so that the column's type changes from
+    /// number to string late.
     pub has_bare_numbers: bool,
 }
 
 /// A table. Its first column is `id`, the number of the row.
 #[derive(Debug, Clone)]
 pub struct Table {
-    /// How many rows it has.
+    /// The number of rows.
     pub rows: usize,
     /// Its columns.
     pub columns: Vec<Column>,
@@ -53,7 +53,7 @@ pub struct Table {
 }
 
 impl Table {
-    /// Draws a table of so many rows, with up to `bytes_max` bytes of strings in a column.
+    /// Draws a table with this number of rows, and with up to `bytes_max` bytes of strings in a column.
     pub fn draw(draw: &mut Draw, rows: usize, bytes_max: usize) -> Table {
         let ids = (0..rows).map(|row| whole(row as i64)).collect();
         let id =
@@ -67,7 +67,7 @@ impl Table {
         table
     }
 
-    /// The column of this name.
+    /// Returns the column with this name.
     pub fn column(&self, name: &str) -> Option<&Column> {
         self.columns.iter().find(|column| column.name == name)
     }
@@ -101,7 +101,7 @@ fn drawn(draw: &mut Draw, rows: usize, bytes_max: usize, is_columnar: bool) -> C
     Column { name: String::new(), kind, values, has_bare_numbers }
 }
 
-/// Puts NULL into a column: here and there, in blocks, or up to a row from which on it is there.
+/// Puts NULLs into a column: scattered, in blocks, or before or after some row.
 fn punch(draw: &mut Draw, values: &mut [Value]) {
     let rows = values.len();
     match draw.below(6) {
@@ -122,8 +122,8 @@ fn punch(draw: &mut Draw, values: &mut [Value]) {
     }
 }
 
-/// Makes a column of a kind show it: a column whose values would all be of a narrower kind gets
-/// one that is not, in a random-looking but fixed place.
+/// Ensures that the values show the type of the column: if all would fit a narrower type, one at a
+/// fixed place is replaced by a value that does not.
 fn settle(kind: Kind, values: &mut [Value]) {
     let wider = |value: &Value| match (kind, value) {
         (Kind::Wide, Value::Exact { mantissa, .. }) => i64::try_from(*mantissa).is_err(),

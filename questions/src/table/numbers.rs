@@ -1,9 +1,9 @@
-//! Columns of numbers, days and points in time.
+//! Columns of numbers, dates and timestamps.
 
 use crate::draw::Draw;
 use crate::value::{Value, whole};
 
-/// The range of a stretch of rows: lanes are as wide as it asks for.
+/// Ranges of values, which need lanes of different widths when packed.
 const RANGES: [(i64, i64); 9] = [
     (0, 0),
     (0, 1),
@@ -16,7 +16,7 @@ const RANGES: [(i64, i64); 9] = [
     (i64::MIN, i64::MIN + 3),
 ];
 
-/// Calls `value` for every row, with another `range` from some rows on.
+/// Calls `value` for every row, with a new `range` from some rows on.
 fn in_stretches<R: Copy>(
     draw: &mut Draw,
     rows: usize,
@@ -38,7 +38,7 @@ fn in_stretches<R: Copy>(
     values
 }
 
-/// Whole numbers of 64 bits.
+/// 64-bit integers.
 pub(super) fn whole_numbers(draw: &mut Draw, rows: usize) -> Vec<Value> {
     let is_serial = draw.chance(15);
     in_stretches(
@@ -51,7 +51,7 @@ pub(super) fn whole_numbers(draw: &mut Draw, rows: usize) -> Vec<Value> {
     )
 }
 
-/// Whole numbers of up to 38 digits.
+/// Integers of up to 38 digits.
 pub(super) fn wide(draw: &mut Draw, rows: usize) -> Vec<Value> {
     let unit = 10_i128.pow(20);
     let limit = 10_i128.pow(38) - 1;
@@ -71,7 +71,7 @@ pub(super) fn wide(draw: &mut Draw, rows: usize) -> Vec<Value> {
     )
 }
 
-/// Decimals of up to 38 digits; in JSON lines each with its own number of digits.
+/// Decimals of up to 38 digits; in JSON lines their numbers of digits differ.
 pub(super) fn decimals(draw: &mut Draw, rows: usize) -> Vec<Value> {
     let scale_max = *draw.of(&[2, 2, 2, 4, 9, 18, 25]);
     let range = |draw: &mut Draw| (*draw.of(&RANGES[..6]), draw.chance(20));
@@ -80,14 +80,14 @@ pub(super) fn decimals(draw: &mut Draw, rows: usize) -> Vec<Value> {
         let scale = if is_whole { 0 } else { draw.below(scale_max as usize + 1) as u8 };
         let mut mantissa = i128::from(draw.between(low, high));
         if wide && draw.chance(30) {
-            // At most 10 digits before the point, so that all share 38 digits with the scale.
+            // At most 10 digits before the point, so that with the scale all fit in 38 digits.
             mantissa = (mantissa % 1_000_000_000) * 10_i128.pow(u32::from(scale)) + 7;
         }
         Value::Exact { mantissa, scale }
     })
 }
 
-/// Floating numbers; with NaN and infinities only where a file can hold them.
+/// Floats, with NaN and infinities only if the files can hold them.
 pub(super) fn floats(draw: &mut Draw, rows: usize, is_columnar: bool) -> Vec<Value> {
     const ODD: [f64; 8] = [0.0, -0.0, 1e300, -1e300, 5e-324, 0.1, 12_345_678.9, 1e15];
     const BEYOND: [f64; 3] = [f64::NAN, f64::INFINITY, f64::NEG_INFINITY];
@@ -112,7 +112,7 @@ pub(super) fn floats(draw: &mut Draw, rows: usize, is_columnar: bool) -> Vec<Val
     )
 }
 
-/// Days from 1677 to 2262, many of them before 1970.
+/// Dates from 1677 to 2262, many of them before 1970.
 pub(super) fn days(draw: &mut Draw, rows: usize) -> Vec<Value> {
     let range = |draw: &mut Draw| *draw.of(&[(-3, 3), (-106_000, 106_000), (18_000, 19_000)]);
     in_stretches(draw, rows, range, |draw, (low, high), _| {
@@ -120,7 +120,7 @@ pub(super) fn days(draw: &mut Draw, rows: usize) -> Vec<Value> {
     })
 }
 
-/// Points in time of the same years.
+/// Timestamps of the same years.
 pub(super) fn moments(draw: &mut Draw, rows: usize) -> Vec<Value> {
     const SECOND: i64 = 1_000_000_000;
     let range = |draw: &mut Draw| {

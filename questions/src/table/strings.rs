@@ -1,26 +1,26 @@
-//! Columns of strings: few and many distinct ones, short and long, switching in the middle.
+//! Columns of strings: few or many distinct ones, short or long, changing in the middle.
 
 use std::sync::Arc;
 
 use crate::draw::Draw;
 use crate::value::Value;
 
-/// What strings are made of: letters of every width, and what LIKE and quoting care about.
+/// The characters of strings: letters of every width in UTF-8, and those special to LIKE or quoting.
 const ALPHABET: [&str; 14] =
     ["a", "b", "c", "u", "A", "_", "%", "!", "'", "\\", "é", "ß", "日", "😀"];
 
-/// How a stretch of rows draws its strings.
+/// The kind of strings in a stretch of rows.
 #[derive(Debug, Clone, Copy)]
 enum Stretch {
-    /// One of a few.
+    /// A few distinct strings.
     Few { distinct: usize, bytes: usize },
-    /// Hardly one twice.
+    /// Mostly distinct strings.
     Many { bytes: usize },
     /// Up to three characters.
     Short,
 }
 
-/// A word that begins with a letter, so that no column of words is one of numbers.
+/// A word that begins with a letter, so that no column of words looks like numbers.
 fn word(draw: &mut Draw, bytes: usize) -> Arc<str> {
     let mut text = String::from(*draw.of(&["a", "b", "u", "é", "Z"]));
     while text.len() < bytes {
@@ -29,7 +29,7 @@ fn word(draw: &mut Draw, bytes: usize) -> Arc<str> {
     text.into()
 }
 
-/// The same word for the same number.
+/// A word that is a function of the number.
 fn numbered(prefix: &str, number: usize, bytes: usize) -> Arc<str> {
     let mut text = format!("{prefix}{number}");
     while text.len() < bytes {
@@ -38,7 +38,7 @@ fn numbered(prefix: &str, number: usize, bytes: usize) -> Arc<str> {
     text.into()
 }
 
-/// Strings, with up to `bytes_max` bytes of them in all.
+/// Strings with up to `bytes_max` bytes in total.
 pub(super) fn strings(draw: &mut Draw, rows: usize, bytes_max: usize) -> Vec<Value> {
     let room = (bytes_max / rows).max(4);
     let stretches = *draw.of(&[1, 1, 2, 3]);
@@ -75,7 +75,7 @@ fn drawn(draw: &mut Draw, stretch: Stretch, prefix: &str) -> Arc<str> {
     }
 }
 
-/// Whole numbers as their digits, and words from some row on.
+/// The digits of integers, and words from some row on.
 pub(super) fn late(draw: &mut Draw, rows: usize) -> Vec<Value> {
     let from = draw.below(rows);
     let text = |draw: &mut Draw, row: usize| {
