@@ -225,9 +225,9 @@ fn like(text: &[char], pattern: &[char], escape: Option<char>) -> bool {
             }
             None if next == pattern.len() && at == text.len() => return true,
             _ => match retry {
-                Some((from, behind)) if from < text.len() => {
-                    retry = Some((from + 1, behind));
-                    (at, next) = (from + 1, behind);
+                Some((from, after)) if from < text.len() => {
+                    retry = Some((from + 1, after));
+                    (at, next) = (from + 1, after);
                 }
                 _ => return false,
             },

@@ -218,18 +218,18 @@ fn moments(values: &[Value]) -> ArrayRef {
 }
 
 fn strings(draw: &mut Draw, values: &[Value], is_ipc: bool) -> ArrayRef {
-    let texts = values.iter().map(|value| match value {
+    let strings = values.iter().map(|value| match value {
         Value::Text(text) => Some(&**text),
         _ => None,
     });
     match draw.below(4) {
-        0 => Arc::new(texts.collect::<StringArray>()),
-        1 => Arc::new(texts.collect::<LargeStringArray>()),
+        0 => Arc::new(strings.collect::<StringArray>()),
+        1 => Arc::new(strings.collect::<LargeStringArray>()),
         2 if is_ipc => {
             let mut builder = StringDictionaryBuilder::<Int32Type>::new();
-            texts.for_each(|text| builder.append_option(text));
+            strings.for_each(|text| builder.append_option(text));
             Arc::new(builder.finish())
         }
-        _ => Arc::new(texts.collect::<StringViewArray>()),
+        _ => Arc::new(strings.collect::<StringViewArray>()),
     }
 }
