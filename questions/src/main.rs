@@ -36,28 +36,32 @@ fn command() -> Command {
         .about(
             "Asks random questions of random tables through every door, and compares the answers",
         )
-        .arg(number("questions", "10000").help("How many, in all"))
-        .arg(number("of-table", "40").help("How many of each table"))
-        .arg(number("seed", "1").help("The first table's; the next one has the next"))
-        .arg(number("rows-min", "10").help("Rows of a table, at least"))
-        .arg(number("rows-max", "300000").help("Rows of a table, at most"))
-        .arg(number("bytes-max", "20971520").help("Bytes of strings in a column, about, at most"))
-        .arg(number("alone", "2").help("Questions of a file that get a process of their own"))
-        .arg(number("wrong-max", "20").help("Wrong answers after which it ends"))
+        .arg(number("questions", "10000").help("Number of questions"))
+        .arg(number("of-table", "40").help("Number of questions per table"))
+        .arg(
+            number("seed", "1")
+                .help("Seed of the first table; each further table has the next one"),
+        )
+        .arg(number("rows-min", "10").help("Minimum number of rows of a table"))
+        .arg(number("rows-max", "300000").help("Maximum number of rows of a table"))
+        .arg(
+            number("bytes-max", "20971520")
+                .help("Approximate maximum number of bytes of strings in a column"),
+        )
+        .arg(number("alone", "2").help("Questions per file that run in a separate process"))
+        .arg(number("wrong-max", "20").help("Number of wrong answers after which to stop"))
         .arg(
             Arg::new("write")
                 .long("write")
                 .value_name("FOLDER")
                 .value_parser(value_parser!(PathBuf))
-                .help(
-                    "Writes tables, questions and answers there, for other doors, and asks nothing",
-                ),
+                .help("Only write tables, questions and answers to this folder, for other doors"),
         )
         .arg(
             Arg::new("quarrier")
                 .long("quarrier")
                 .value_parser(value_parser!(PathBuf))
-                .help("The program to ask; the one beside this if none is given"),
+                .help("The quarrier program; by default the one beside this program"),
         )
 }
 
