@@ -190,9 +190,9 @@ fn sections(
 /// Reads a compressed UTF-16 text.
 fn text(file: &dyn Source, at: u64, bytes: u64, packing: Packing) -> Result<String> {
     if bytes > TEXT_BYTES_MAX {
-        return Err(damaged(file, at, "a text is too long"));
+        return Err(damaged(file, at, "a string is too long"));
     }
-    let packed = structure(file, at, bytes, "a text")?;
+    let packed = structure(file, at, bytes, "a string")?;
     let unpacked =
         Unpacker::default().some(&packed, packing == Packing::Bzip2, TEXT_BYTES_MAX as usize);
     let unpacked = unpacked.map_err(|error| damaged(file, at, error.to_string()))?;

@@ -252,7 +252,7 @@ impl Judge<'_> {
             kind: format.kinds()[0],
             sure: 0,
             at: HEADER_ONLY_BYTES,
-            reason: "too many candidates of its size here to read them all".to_string(),
+            reason: "too many candidates nearby to read them all".to_string(),
         };
         Judged { candidate, verdict, extents: Vec::new(), is_confirmed: false }
     }

@@ -96,10 +96,9 @@ impl Folder {
             None if names.len() == 1 => {
                 begun(place, source, settings).map(anew).map_err(Error::Keep)
             }
-            None => refused(
-                path,
-                "the interrupted run there cannot be read any more; name a new folder",
-            ),
+            None => {
+                refused(path, "the journal of the interrupted run cannot be read; use a new folder")
+            }
         }
     }
 }

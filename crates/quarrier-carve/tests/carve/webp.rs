@@ -237,5 +237,5 @@ fn foreign_bytes_in_a_lossy_picture_are_detected_without_decoding() {
     }
     // A picture may contain this many zeros.
     let Verdict::Broken { reason, .. } = with(&[0; 1024]) else { panic!("it is too long") };
-    assert_eq!(reason, "a partition that ends elsewhere");
+    assert_eq!(reason, "a partition that does not end with its data");
 }

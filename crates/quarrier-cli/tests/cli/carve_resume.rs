@@ -127,7 +127,7 @@ fn a_torn_or_changed_journal_is_valid_up_to_the_damage() {
         let ran = carve(&lab, &["f", "-o", &name, "--resume"]);
         if damage == "empty" {
             // The bytes there are no longer readable.
-            ran.refuses(&["out-3", "cannot be read any more"]);
+            ran.refuses(&["out-3", "journal of the interrupted run cannot be read"]);
         } else {
             assert_eq!(ran.code, Some(0), "{damage}: {ran:?}");
             assert!(tree(&folder) == expected, "{damage}");

@@ -125,7 +125,7 @@ impl Program {
             Node::Not(operand) => return Ok([NOT, place(*operand)?, 0, 0]),
             Node::Calculated(_) => return Err("compares calculated values"),
             Node::Row { .. } => return Err("is evaluated row by row"),
-            Node::Mixed { .. } => return Err("tests strings of which some have no dictionary"),
+            Node::Mixed { .. } => return Err("tests strings without a dictionary"),
             Node::And(operands) => (AND, operands),
             Node::Or(operands) => (OR, operands),
         };

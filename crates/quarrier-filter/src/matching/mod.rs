@@ -128,7 +128,7 @@ fn regex(source: &str) -> Result<Regex, Fault> {
     regex::RegexBuilder::new(source).size_limit(REGEX_BYTES_MAX).build().map_err(|error| {
         let reason = match error {
             regex::Error::CompiledTooBig(_) => {
-                "is too large once compiled; repeat less with {n,m}".to_string()
+                "is too large once compiled; use smaller counts in {n,m}".to_string()
             }
             // The library shows the pattern with a mark below it; its last line is the error.
             other => {

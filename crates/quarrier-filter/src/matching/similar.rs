@@ -141,7 +141,7 @@ impl Reader<'_> {
             if self.rest.peek() == Some(&'-') && self.escape != Some('-') {
                 self.rest.next();
                 let last = self.rest.next().filter(|last| *last != ']' || self.escape == Some(']'));
-                let last = last.ok_or("a range without its end; escape the - that means itself")?;
+                let last = last.ok_or("a range without its end; escape a literal '-'")?;
                 range.1 = self.member(last)?;
             }
             if range.0 > range.1 {

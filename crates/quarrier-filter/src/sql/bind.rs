@@ -381,5 +381,5 @@ pub fn place(expr: &ast::Expr) -> Location {
 
 /// Makes the error for parts of SQL that this crate does not support.
 pub(super) fn elsewhere(at: Location, what: &str) -> crate::Error {
-    unanswered(at, format!("{what} not a part of SQL-92's conditions here"))
+    unanswered(at, format!("{what} not supported in conditions"))
 }

@@ -324,7 +324,7 @@ fn arguments(function: ast::Function, at: Location) -> Result<Vec<ast::Expr>> {
     without(clauses.is_empty(), "a clause after the arguments")?;
     let argument = |argument| match argument {
         ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(expr)) => Ok(expr),
-        _ => Err(elsewhere(at, "an argument that is no value is")),
+        _ => Err(elsewhere(at, "an argument without a value is")),
     };
     args.into_iter().map(argument).collect()
 }

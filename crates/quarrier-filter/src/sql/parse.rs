@@ -143,7 +143,7 @@ fn check(tokens: &[TokenWithSpan]) -> Result<()> {
             Token::RParen | Token::RBracket => open = open.saturating_sub(1),
             Token::Word(word) if word.quote_style.is_none() => match word.keyword {
                 Keyword::SELECT | Keyword::WITH if before.is_some_and(opens) => {
-                    let reason = "subqueries in conditions are not supported here";
+                    let reason = "subqueries are not supported in conditions";
                     return Err(unanswered(span.start, reason));
                 }
                 _ => {}

@@ -227,7 +227,10 @@ fn notes(sweep: &Sweep, parts: &[Part]) -> Vec<String> {
     }
     let arrays = sweep.operation.arrays();
     if sweep.operation.writes() && !streaming {
-        notes.push(format!("beyond the caches {} bytes move for {arrays} counted", arrays + 1));
+        notes.push(format!(
+            "beyond the caches, {} bytes move for each {arrays} counted",
+            arrays + 1
+        ));
     }
     notes
 }

@@ -249,7 +249,7 @@ impl SegmentColumn {
             Data::Exact(_) => "128-bit".into(),
             Data::Codes(packed) => format!("dictionary, {}", lanes_name(packed)),
             Data::Scaled { exponent, packed } => {
-                format!("whole numbers / 10^{exponent}, {}", lanes_name(packed))
+                format!("integers / 10^{exponent}, {}", lanes_name(packed))
             }
             Data::Float(_) => "64-bit floats".into(),
             Data::Text(_) => "plain text".into(),

@@ -303,7 +303,7 @@ fn floats_with_two_digits_become_whole_numbers() {
     let prices = (0..SEGMENT_ROWS).map(|row| (row * 7 % 100_000) as f64 / 100.0);
     let packed = check(&raw(RawData::Float(prices.collect())), &Texts::new());
     assert!(matches!(packed.data(), Data::Scaled { exponent: 2, .. }), "{}", packed.encoding());
-    assert_eq!(packed.encoding(), "whole numbers / 10^2, 32-bit");
+    assert_eq!(packed.encoding(), "integers / 10^2, 32-bit");
     for odd in FLOATS {
         let mut values = vec![12.25; 300];
         values[257] = odd;

@@ -77,7 +77,7 @@ fn of_array(capsules: &Bound<'_, PyAny>) -> PyResult<(SchemaRef, Batches)> {
     }
     let array = StructArray::from(data);
     if array.null_count() > 0 {
-        return Err(PyValueError::new_err("a row of the table is NULL as a whole"));
+        return Err(PyValueError::new_err("a whole row of the table is NULL"));
     }
     let batch = RecordBatch::from(array);
     Ok((batch.schema(), Box::new(std::iter::once(Ok(batch)))))

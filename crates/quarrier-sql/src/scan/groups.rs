@@ -245,7 +245,7 @@ fn column(total: &Total, is: StateContent, data_type: &DataType) -> Result<Array
         (Total::Float(values), DataType::Float64) => {
             return Ok(floats(&mut values.iter().copied()));
         }
-        (Total::Float(_), other) => return internal_err!("a float is no {other}"),
+        (Total::Float(_), other) => return internal_err!("a float is not {other}"),
         (Total::Whole(values), _) => values,
     };
     let values = values.iter().map(|value| match is {

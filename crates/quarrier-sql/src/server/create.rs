@@ -49,7 +49,7 @@ pub(super) fn create(tree: &CreateTable) -> Result<Create> {
         (tree.like.is_some() || tree.clone.is_some(), "LIKE"),
         (tree.inherits.is_some() || tree.partition_of.is_some(), "INHERITS"),
         (tree.partition_by.is_some(), "PARTITION BY"),
-        (tree.primary_key.is_some(), "a key that is no constraint"),
+        (tree.primary_key.is_some(), "a primary key outside of the constraints"),
     ] {
         if is_there {
             return Err(not_there(what));

@@ -207,9 +207,7 @@ impl List {
                 let reason = format!("was begun with other options: {before}, and now it is {now}");
                 refused(folder, &reason)
             }
-            None => {
-                refused(folder, "its list of sources cannot be read any more; name a new folder")
-            }
+            None => refused(folder, "its list of sources cannot be read; use a new folder"),
         }
     }
 

@@ -75,7 +75,7 @@ impl Format for Mp4 {
         }
         match text_in(view, &chain.data) {
             None => Verdict::Whole { length: chain.end, kind },
-            Some(at) => Verdict::broken(view, kind, 0, at, "text where samples should lie"),
+            Some(at) => Verdict::broken(view, kind, 0, at, "text in place of samples"),
         }
     }
 

@@ -15,7 +15,7 @@ use crate::view::View;
 pub struct Rar;
 
 /// The unread part, and why.
-const PACKED: &str = "packed files were not read: there is no decoder for them here";
+const PACKED: &str = "compressed files were not read: no decoder is built in";
 const IN_PARTS: &str = "parts of files that continue in other volumes were not compared";
 const NO_CHECKSUM: &str = "data without a checksum that is known here were not compared";
 

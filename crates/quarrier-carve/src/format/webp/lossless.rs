@@ -50,7 +50,11 @@ pub(super) fn read_pixels(
     let mut bits = Bits::new(view, range.start, range.end);
     let width = transforms(&mut bits, width, height)?;
     Picture::read(&mut bits, width, height, Role::Main)?;
-    if bits.is_used_up() { Ok(()) } else { Err(bits.fault("a picture that ends elsewhere")) }
+    if bits.is_used_up() {
+        Ok(())
+    } else {
+        Err(bits.fault("a picture that does not end with its data"))
+    }
 }
 
 /// Reads the transforms; returns the width of the picture before them.

@@ -76,7 +76,10 @@ pub(super) fn read(view: &mut View<'_>, range: Range<u64>) -> Result<(), Fault> 
     .rows(view, rows, &mut modes, &mut tokens)?;
     for partition in std::iter::once(&mut modes).chain(&mut tokens) {
         if !partition.is_used_up(view) {
-            return Err(Fault::new(partition.place(), "a partition that ends elsewhere"));
+            return Err(Fault::new(
+                partition.place(),
+                "a partition that does not end with its data",
+            ));
         }
     }
     Ok(())

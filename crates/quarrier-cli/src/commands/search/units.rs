@@ -101,7 +101,7 @@ fn refuse_folder_among_sources(folder: &Path, search: &Search) -> Result<(), Str
     };
     match search.sources.iter().map(PathBuf::from).find(is_around) {
         Some(source) => Err(format!(
-            "{}: lies in {}, which is searched; name another folder for the rows",
+            "{}: is inside {}, which is searched; use another folder for the rows",
             folder.display(),
             source.display()
         )),

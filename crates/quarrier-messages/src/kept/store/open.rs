@@ -286,7 +286,7 @@ fn disk(folder: &Path) -> Result<Arc<dyn Disk>> {
 fn disks(folder: &Path) -> Result<(Arc<dyn Disk>, Arc<dyn Disk>)> {
     let logs = folder.join(LOG_FOLDER);
     if !logs.is_dir() {
-        let reason = "is no data folder: it has no log; 'quarrier load --data' makes one";
+        let reason = "is not a data folder: it has no log; 'quarrier load --data' creates one";
         let place = folder.display().to_string();
         return Err(Error::Store { place, reason: reason.to_string() });
     }

@@ -76,7 +76,7 @@ pub(super) fn append_numbers(
             }
         }
         T::Dictionary(..) => gathered(array.as_any_dictionary(), nulls, append_numbers, out),
-        other => unreachable!("{other} holds no whole numbers"),
+        other => unreachable!("{other} holds no integers"),
     }
 }
 

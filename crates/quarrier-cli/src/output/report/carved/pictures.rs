@@ -59,7 +59,7 @@ impl<'r> Pictures<'r> {
             @if self.not_shown > 0 {
                 (note(html! {
                     (counted(self.not_shown, "more picture"))
-                    " not shown, being large or too many; they are listed below."
+                    " not shown, because of their size or number; they are listed below."
                 }))
             }
         };
