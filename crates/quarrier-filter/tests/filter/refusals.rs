@@ -110,7 +110,7 @@ fn invalid_expressions_are_refused_at_the_error() {
         ("t LIKE ANY ('a')", "not supported in conditions"),
         ("t ILIKE 'a'", "write UPPER(x) LIKE UPPER"),
         ("i & 1 = 1", "not supported in conditions; `quarrier query`"),
-        ("SUM(i) > 5", "SUM of rows is not a part"),
+        ("SUM(i) > 5", "SUM of rows is not supported"),
         ("i BETWEEN SYMMETRIC 1", "expected AND"),
         ("SYMMETRIC 5 = i", "SYMMETRIC goes after BETWEEN"),
         ("at AT TIME ZONE 'UTC' = at", "timestamps are in UTC"),
