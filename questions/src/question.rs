@@ -236,7 +236,7 @@ impl DrawnCondition<'_> {
     }
 }
 
-/// Returns the exact sum; None if it does not fit: 64 bits for whole numbers, 38 digits for others.
+/// Returns the exact sum; None if it does not fit: 64 bits for integers, 38 digits for others.
 fn sum<'v>(values: impl Iterator<Item = &'v Value>, kind: Kind) -> Option<String> {
     let exacts: Vec<(i128, u8)> = values
         .filter_map(|value| match value {
