@@ -757,7 +757,7 @@ inline Report report(quarrier_report *raw, bool is_stopped) {
     return report;
 }
 
-/// Runs a call with a callback and a report. An end by the callback or a Stop is no error.
+/// Runs a call with a callback and a report. A run that the callback or a Stop ended is not an error.
 template <typename Guarded, typename Call>
 Report reported(Guarded &guarded, const Stop *stop, Call call) {
     quarrier_report *raw = nullptr;

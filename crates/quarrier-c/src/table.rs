@@ -177,7 +177,7 @@ pub unsafe extern "C" fn quarrier_table_query_many(
 ) -> Status {
     // SAFETY: the header requires that `error` is NULL or writable, that `table` and `stop` are
     // NULL or alive, and that all threads share them as pointers to const during the call. `sqls`
-    // holds `count` texts, each NULL or ended by a zero byte. `answers` is not NULL, as was
+    // holds `count` strings, each NULL or ended by a zero byte. `answers` is not NULL, as was
     // checked, and has room for `count` tables; there is one answer for each statement, so `place`
     // is less than `count`.
     unsafe {

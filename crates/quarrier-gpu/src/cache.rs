@@ -86,7 +86,7 @@ fn make_folder(folder: &Path) -> std::io::Result<()> {
     builder.recursive(true).create(folder)
 }
 
-/// FNV-1a: names files and detects torn ones. It is no defence against a deliberate change, since
+/// FNV-1a: names files and detects torn ones. It is not a defence against a deliberate change, since
 /// anybody can compute it.
 fn hash(parts: &[&str]) -> u64 {
     let bytes = parts.iter().flat_map(|part| part.bytes());

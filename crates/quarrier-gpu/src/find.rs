@@ -28,7 +28,7 @@ pub fn find_with(cache: Option<&Cache>) -> Vec<Device> {
     devices
 }
 
-/// Returns the devices of one driver API, each with a driver of its own; [`Device::by`] makes a
+/// Returns the devices of one driver API, each with its own driver; [`Device::by`] makes a
 /// [`Device`] of one.
 pub fn drivers(by: DriverName) -> Vec<Box<dyn Driver>> {
     match by {

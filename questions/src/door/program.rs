@@ -139,7 +139,7 @@ fn path(file: &File) -> String {
     file.path.display().to_string()
 }
 
-/// Returns why a run failed. Exit status 1 means that nothing was found, which is no failure.
+/// Returns why a run failed. Exit status 1 means that nothing was found, which is not a failure.
 fn failed(output: &Output) -> Option<String> {
     let said = String::from_utf8_lossy(&output.stderr).trim().to_string();
     match output.status.code() {

@@ -311,8 +311,8 @@ impl Rows for TextRows {
     }
 }
 
-/// Splits the bytes before a finding into the lines before it and the start of its own line. If the
-/// bytes are no lines, all of them belong to its line.
+/// Splits the bytes before a finding into the lines before it and the start of its own line. Unless
+/// `is_lines`, all of them belong to its line.
 fn last_line(before: &[u8], is_lines: bool) -> (&[u8], &[u8]) {
     let newline = before.iter().rposition(|&byte| byte == b'\n').filter(|_| is_lines);
     before.split_at(newline.map_or(0, |newline| newline + 1))

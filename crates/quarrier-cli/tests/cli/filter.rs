@@ -304,7 +304,7 @@ fn a_condition_without_a_value_for_a_message_ends_the_run_there() {
     let ran = filter(&lab, ["a / b = 1", "f"]);
     ran.says(2, &["f: line 2, byte 14", "division by zero", "NULLIF"]);
     assert_eq!(ran.text(), "{\"a\":1,\"b\":1}\n");
-    // If the result does not depend on it, it is no error.
+    // If the result does not depend on it, it is not an error.
     let ran = filter(&lab, ["-c", "b <> 0 AND a / b = 1", "f"]);
     assert_eq!(ran.is_clean().text(), "2\n");
 }

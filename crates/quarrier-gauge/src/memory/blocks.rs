@@ -194,8 +194,8 @@ impl Field {
             // SAFETY: the block lies in the array at a multiple of its own size, which is a
             // multiple of a step in the last arm; the array begins on a page, so that words and
             // blocks of whole steps are aligned. The array belongs to this value, which is borrowed
-            // mutably, so that nobody else accesses it. `Isa::best` is available. A volatile write
-            // makes each store one of its own.
+            // mutably, so that nobody else accesses it. `Isa::best` is available. Volatile writes
+            // keep the stores separate.
             unsafe {
                 match self.block_bytes {
                     1..8 => {

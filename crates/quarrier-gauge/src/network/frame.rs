@@ -276,7 +276,7 @@ pub(super) fn read_frame(
     Ok(frame)
 }
 
-/// Whether the socket's own time limit was reached, or a signal arrived, which are no errors.
+/// Whether the socket's own time limit was reached, or a signal arrived, neither of which is an error.
 pub(super) fn is_pause(error: &io::Error) -> bool {
     use io::ErrorKind::{Interrupted, TimedOut, WouldBlock};
     matches!(error.kind(), Interrupted | TimedOut | WouldBlock)

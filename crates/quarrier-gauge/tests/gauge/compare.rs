@@ -1,4 +1,4 @@
-//! Comparison of two reports: chance differences are no changes, and real changes are found.
+//! Comparison of two reports: chance differences are not changes, and real changes are found.
 
 use proptest::prelude::*;
 use quarrier_gauge::compare::{Verdict, change, compare};

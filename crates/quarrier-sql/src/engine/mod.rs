@@ -152,7 +152,7 @@ impl Engine {
     /// names it.
     ///
     /// # Errors
-    /// The folder is no data folder, or cannot be read.
+    /// The folder is not a data folder, or cannot be read.
     pub fn open_folder(&self, folder: &Path) -> Result<()> {
         caught_now(|| {
             let fail = |error: quarrier::Error| Error::text(error.to_string());

@@ -1,6 +1,6 @@
-//! IN and NOT IN over a query, where DataFusion treats UNKNOWN as FALSE, or fails. That concerns
-//! NOT IN that is no top-level conjunct, is correlated, or has a constant on its left, and IN below
-//! NOT, CASE or IS.
+//! IN and NOT IN over a query, where DataFusion treats UNKNOWN as FALSE, or fails. This concerns
+//! NOT IN that is not a top-level conjunct, is correlated, or has a constant on its left, and IN
+//! below NOT, CASE or IS.
 //!
 //! apache/datafusion#8241, and of its kind #25336 (correlated by other than equality), #25347
 //! (correlated by equality), all open, and #25340 (a constant), fixed after 55.

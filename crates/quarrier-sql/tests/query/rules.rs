@@ -30,7 +30,7 @@ fn rule_matches_are_a_table() {
     assert_eq!(run(counted).0, "rule,n\ninvoice,2\nsmall,1\n");
     let first = "SELECT \"offset\" FROM rules('note', 'r.yar') LIMIT 1";
     assert_eq!(run(first).0, "offset\n3\n");
-    // The source is no archive, so it has no members.
+    // The source is not an archive, so it has no members.
     let members = "SELECT count(*) AS n FROM rules('note', 'r.yar', 'members')";
     assert_eq!(run(members).0, "n\n0\n");
     for (wrong, words) in [

@@ -11,7 +11,7 @@ use crate::Machine;
 
 impl Gauge {
     /// Adds the measurements of `report` to the profile, and returns its path. Failing to store the
-    /// profile is no error, since the user asked for the report.
+    /// profile is not an error, since the user asked for the report.
     pub(super) fn keep(
         &self,
         machine: &Machine,

@@ -102,7 +102,7 @@ impl<'s> RuleRun<'s> {
     ///
     /// # Errors
     /// If the source fails as a whole; [`Error::Unsupported`] for a stream longer than the maximum scope.
-    /// Parts that could not be read or evaluated are no error: the outcome lists them.
+    /// Parts that could not be read or evaluated are not an error: the outcome lists them.
     pub fn search(
         &mut self,
         place: Place<'_>,

@@ -165,7 +165,7 @@ impl<'s> Running<'s> {
     /// # Errors
     /// If the source fails as a whole, the range begins past its end, or a regex matches too many
     /// bytes; those of [`Unallocated::read`] if only unallocated bytes are searched. Unreadable parts
-    /// are no error: the run lists them.
+    /// are not an error: the run lists them.
     pub fn search(
         &mut self,
         place: Place<'_>,

@@ -15,7 +15,7 @@ const LINES_EVERY: [Duration; 2] = [Duration::from_secs(10), Duration::from_secs
 
 pub(super) struct Progress {
     bar: Option<ProgressBar>,
-    /// If standard error is no terminal: when the last line was printed, or the measurement began.
+    /// If standard error is not a terminal: when the last line was printed, or the measurement began.
     printed: Option<Instant>,
     started: Instant,
     readings: usize,

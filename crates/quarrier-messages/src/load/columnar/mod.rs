@@ -195,10 +195,10 @@ thread_local! {
 /// then stay silent. The libraries for Arrow and Parquet panic on some damaged files.
 ///
 /// ```
-/// let told = std::panic::take_hook();
+/// let previous = std::panic::take_hook();
 /// std::panic::set_hook(Box::new(move |panic| {
 ///     if !quarrier_messages::is_panic_caught() {
-///         told(panic);
+///         previous(panic);
 ///     }
 /// }));
 /// ```

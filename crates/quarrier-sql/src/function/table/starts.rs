@@ -5,7 +5,7 @@ use std::ops::Range;
 use datafusion::common::ScalarValue;
 use datafusion::logical_expr::{Between, BinaryExpr, Expr, Operator};
 
-/// The range of `offset` for which `filter` is true; `None` if that is no single range.
+/// The range of `offset` for which `filter` is true; `None` if it is not a single range.
 pub(super) fn of(filter: &Expr) -> Option<Range<u64>> {
     match filter {
         Expr::BinaryExpr(BinaryExpr { left, op, right }) => {

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `email`, `domain` | labels are well formed, and the last is a country or a common top-level domain |
 //! | `url` | a host follows the scheme |
-//! | `ipv4`, `ipv6`, `mac` | each number is in its range, and the address is no part of a longer one |
+//! | `ipv4`, `ipv6`, `mac` | each number is in its range, and the address is not part of a longer one |
 //! | `card` | an issuer has numbers of this beginning and length, and the check digit is right |
 //! | `iban` | the country has this length, and the check digits are right |
 //! | `phone` | international: `+`, and 8 to 15 digits |
