@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use quarrier_messages::build::{Cell, FieldId, Row, RowBuilder};
-use quarrier_messages::column::{SegmentColumn, Texts};
+use quarrier_messages::column::{SegmentColumn, Strings};
 use quarrier_messages::{DIGITS_MAX, Field, Kind, Part, PartField, PartSegment, Schema, Table};
 
 use crate::naive::{self, Datum};
@@ -94,7 +94,7 @@ fn calculated(
     }
     for (field, id) in part.fields.iter_mut().zip(fields) {
         let (ends, bytes) = builder.dictionary(id);
-        field.dictionary = Texts::from_parts(ends.to_vec(), bytes.to_vec());
+        field.dictionary = Strings::from_parts(ends.to_vec(), bytes.to_vec());
         field.rounded = builder.rounded(id);
     }
     let kinds = outputs.iter().map(|output| output.kind.unwrap_or(Kind::Text));

@@ -1,6 +1,6 @@
 //! The messages that one worker loaded.
 
-use crate::column::{SegmentColumn, Texts};
+use crate::column::{SegmentColumn, Strings};
 
 /// The fields and packed segments that one worker loaded.
 /// [`Table::assemble`](crate::Table::assemble) combines parts.
@@ -18,7 +18,7 @@ pub struct PartField {
     /// The field's name, or its path if it is nested.
     pub name: Box<str>,
     /// The dictionary of its columns' codes: each string once, in the order of first appearance.
-    pub dictionary: Texts,
+    pub dictionary: Strings,
     /// The number of its values that lost digits by becoming floats.
     pub rounded: u64,
 }

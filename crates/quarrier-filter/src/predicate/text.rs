@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use quarrier_core::threads;
-use quarrier_messages::column::{Dictionary, Texts};
+use quarrier_messages::column::{Dictionary, Strings};
 
 use super::{Outcome, Set};
 use crate::Expr;
@@ -139,7 +139,7 @@ fn append(ranges: &mut Vec<(i64, i64)>, code: i64) {
 
 /// Returns those of `codes` whose string contains `inner`: searches all strings as one, and drops
 /// matches across a boundary.
-fn containing(texts: &Texts, codes: Range<usize>, inner: &str) -> Vec<(i64, i64)> {
+fn containing(texts: &Strings, codes: Range<usize>, inner: &str) -> Vec<(i64, i64)> {
     let mut ranges = Vec::new();
     let ends = texts.ends();
     let start_of = |code: usize| if code == 0 { 0 } else { ends[code - 1] as usize };
@@ -193,7 +193,7 @@ mod tests {
     use super::{containing, matching};
     use crate::expr::Matcher;
     use crate::matching::Matching;
-    use quarrier_messages::column::{Dictionary, Texts};
+    use quarrier_messages::column::{Dictionary, Strings};
 
     #[test]
     fn a_pattern_selects_matching_strings() {
@@ -204,7 +204,7 @@ mod tests {
         texts.sort();
         texts.dedup();
         let dictionary =
-            Dictionary::from_sorted(texts.iter().map(String::as_str).collect::<Texts>());
+            Dictionary::from_sorted(texts.iter().map(String::as_str).collect::<Strings>());
         let patterns = [
             "%", "", "a%", "%a", "%aa%", "%ab%", "%c%", "a_", "a%b", "é%", "%é%", "_", "aa", "zz%",
         ];

@@ -3,7 +3,7 @@
 //! hits are compared.
 
 use memchr::memmem::Finder;
-use quarrier_messages::column::{Data, SegmentColumn, Texts};
+use quarrier_messages::column::{Data, SegmentColumn, Strings};
 
 use super::block::{Place, each};
 use crate::Expr;
@@ -43,7 +43,7 @@ impl Wanted<'_> {
 pub(super) struct Heap<'a> {
     wanted: Wanted<'a>,
     segment: &'a SegmentColumn,
-    texts: &'a Texts,
+    texts: &'a Strings,
 }
 
 impl<'a> Heap<'a> {
@@ -89,7 +89,7 @@ impl<'a> Heap<'a> {
 }
 
 /// Returns which of `rows`, at most a block, have a string that contains `rare`.
-fn having(texts: &Texts, rare: &Finder<'_>, rows: std::ops::Range<usize>) -> Bits {
+fn having(texts: &Strings, rare: &Finder<'_>, rows: std::ops::Range<usize>) -> Bits {
     let mut likely = Bits::NONE;
     let ends = &texts.ends()[..rows.end];
     let end_of = |row: usize| ends[row] as usize;

@@ -5,7 +5,7 @@ use super::text::TextBuilder;
 use super::time::{Shape, Shapes, shape_of, timed};
 use super::values::{Values, rescaled};
 use super::widen;
-use crate::column::Texts;
+use crate::column::Strings;
 use crate::column::raw::{RawColumn, RawData};
 use crate::{Packing, PartField};
 
@@ -305,7 +305,7 @@ impl ColumnBuilder {
             Values::Text(texts) => texts.into_dictionary(),
             _ => (Vec::new(), Vec::new()),
         };
-        let dictionary = Texts::from_parts(ends, bytes);
+        let dictionary = Strings::from_parts(ends, bytes);
         let rounded = self.rounded;
         self.is_used.then_some(PartField { name: self.name, dictionary, rounded })
     }

@@ -3,14 +3,14 @@
 //! ```text
 //!  RawColumn ─→ pack ─→ SegmentColumn
 //!                        ├ valid   one bit per row, if there are NULLs
-//!                        ├ data    Packed: base + narrow lanes │ Float │ Texts
+//!                        ├ data    Packed: base + narrow lanes │ Float │ Strings
 //!                        └ zones   least and greatest of the segment and of each block
 //! ```
 
 pub mod raw;
 
-mod texts;
-pub use texts::{Dictionary, TEXTS_BYTES_MAX, Texts};
+mod strings;
+pub use strings::{Dictionary, STRINGS_BYTES_MAX, Strings};
 
 mod zone;
 pub(crate) use zone::bytes_key;

@@ -2,7 +2,7 @@
 
 use super::packed::{Lanes, Packed};
 use super::raw::{BLOCK_ROWS, RawColumn};
-use super::texts::Texts;
+use super::strings::Strings;
 use super::zone::Zone;
 use crate::{Kind, Value};
 
@@ -49,7 +49,7 @@ pub enum Data {
     /// Unpacked floats, padded with 0 to a multiple of 64 rows.
     Float(Vec<f64>),
     /// Plain strings, empty if there is no value.
-    Text(Texts),
+    Text(Strings),
 }
 
 impl SegmentColumn {
@@ -126,7 +126,7 @@ impl SegmentColumn {
     /// # Panics
     ///
     /// If the row does not exist, or a code has no string.
-    pub fn value<'t>(&'t self, row: usize, texts: Option<&'t Texts>) -> Value<&'t str> {
+    pub fn value<'t>(&'t self, row: usize, texts: Option<&'t Strings>) -> Value<&'t str> {
         assert!(row < self.rows(), "row {row} of {}", self.rows);
         if !self.is_valid(row) {
             return Value::Null;
@@ -212,7 +212,7 @@ impl SegmentColumn {
     /// # Panics
     ///
     /// If the row does not exist, or a code has no string.
-    pub fn text<'t>(&'t self, row: usize, texts: Option<&'t Texts>) -> Option<&'t str> {
+    pub fn text<'t>(&'t self, row: usize, texts: Option<&'t Strings>) -> Option<&'t str> {
         if !self.is_valid(row) {
             return None;
         }

@@ -9,7 +9,7 @@ use std::io::{self, Read, Write};
 use super::packed::{Lanes, Packed};
 use super::raw::BLOCK_ROWS;
 use super::segment::{Data, POWERS, SegmentColumn};
-use super::texts::{Dictionary, Texts};
+use super::strings::{Dictionary, Strings};
 use super::zone::Zone;
 use crate::{DIGITS_MAX, Kind};
 
@@ -107,7 +107,7 @@ impl<'w> Output<'w> {
         self.numbers(&[code, scale])
     }
 
-    pub(crate) fn texts(&mut self, texts: &Texts) -> io::Result<()> {
+    pub(crate) fn texts(&mut self, texts: &Strings) -> io::Result<()> {
         self.list(texts.ends())?;
         self.list(texts.bytes())
     }
@@ -208,9 +208,9 @@ impl<'r> Input<'r> {
         })
     }
 
-    pub(crate) fn texts(&mut self) -> io::Result<Texts> {
+    pub(crate) fn texts(&mut self) -> io::Result<Strings> {
         let (ends, bytes) = (self.list()?, self.list()?);
-        Texts::checked(ends, bytes).ok_or_else(|| wrong("invalid strings"))
+        Strings::checked(ends, bytes).ok_or_else(|| wrong("invalid strings"))
     }
 
     pub(crate) fn dictionary(&mut self) -> io::Result<Dictionary> {

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use super::assemble::in_parallel;
 use super::{Column, Table};
 use crate::column::raw::{RawColumn, RawData, SEGMENT_ROWS};
-use crate::column::{Data, Dictionary, SegmentColumn, Texts};
+use crate::column::{Data, Dictionary, SegmentColumn, Strings};
 use crate::{Field, HiddenColumns, Kind, Schema};
 
 /// Segments to merge, or one that stays unchanged.
@@ -157,7 +157,7 @@ fn with_used_texts(column: &Column, workers: usize) -> Option<Column> {
     if 2 * used > dictionary.len() {
         return None;
     }
-    let (mut texts, mut codes) = (Texts::new(), vec![0; dictionary.len()]);
+    let (mut texts, mut codes) = (Strings::new(), vec![0; dictionary.len()]);
     for (text, (code, is_used)) in dictionary.iter().zip(codes.iter_mut().zip(is_used)) {
         if is_used {
             *code = texts.push(text)?;

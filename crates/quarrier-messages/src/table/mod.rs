@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::column::{Data, Dictionary, SegmentColumn, Texts};
+use crate::column::{Data, Dictionary, SegmentColumn, Strings};
 use crate::{Field, HiddenColumns, Kind, Schema, Value, exact};
 
 mod assemble;
@@ -247,7 +247,7 @@ impl Column {
         self.segments[segment].text(row, self.texts())
     }
 
-    fn texts(&self) -> Option<&Texts> {
+    fn texts(&self) -> Option<&Strings> {
         self.dictionary.as_ref().map(|dictionary| &***dictionary)
     }
 

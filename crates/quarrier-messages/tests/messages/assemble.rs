@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use quarrier_messages::build::{Cell, FieldId, Row, RowBuilder};
 use quarrier_messages::column::raw::{RawColumn, RawData};
-use quarrier_messages::column::{Data, SegmentColumn, Texts};
+use quarrier_messages::column::{Data, SegmentColumn, Strings};
 use quarrier_messages::{Field, Kind, Part, PartField, PartSegment, Schema, Table, Value};
 
 use crate::pack::same;
@@ -23,7 +23,7 @@ fn parts(messages: &[Message], chunk_rows: usize, workers: usize) -> Vec<Part> {
     let finished = builders.into_iter().map(|(builder, mut part)| {
         for (index, field) in part.fields.iter_mut().enumerate() {
             let (ends, bytes) = builder.dictionary(FieldId::new(index));
-            field.dictionary = Texts::from_parts(ends.to_vec(), bytes.to_vec());
+            field.dictionary = Strings::from_parts(ends.to_vec(), bytes.to_vec());
         }
         part
     });

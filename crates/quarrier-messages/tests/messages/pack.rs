@@ -2,11 +2,11 @@
 
 use proptest::prelude::*;
 use quarrier_messages::column::raw::{BLOCK_ROWS, RawColumn, RawData, SEGMENT_ROWS};
-use quarrier_messages::column::{Data, Lanes, SegmentColumn, Texts, Zone, float_key, text_key};
+use quarrier_messages::column::{Data, Lanes, SegmentColumn, Strings, Zone, float_key, text_key};
 use quarrier_messages::{Kind, Value};
 
 /// Returns the value of a raw column's row.
-pub(crate) fn raw_value(raw: &RawColumn, row: usize, texts: &Texts) -> Value {
+pub(crate) fn raw_value(raw: &RawColumn, row: usize, texts: &Strings) -> Value {
     if !raw.valid.is_empty() && raw.valid[row / 64] >> (row % 64) & 1 == 0 {
         return Value::Null;
     }
@@ -40,14 +40,14 @@ pub(crate) fn same(a: &Value, b: &Value) -> bool {
     }
 }
 
-fn key(packed: &SegmentColumn, row: usize, texts: &Texts) -> Option<i128> {
+fn key(packed: &SegmentColumn, row: usize, texts: &Strings) -> Option<i128> {
     if let Value::Decimal { mantissa, .. } = packed.value(row, Some(texts)) {
         return Some(mantissa);
     }
     narrow_key(packed, row, texts).map(i128::from)
 }
 
-fn narrow_key(packed: &SegmentColumn, row: usize, texts: &Texts) -> Option<i64> {
+fn narrow_key(packed: &SegmentColumn, row: usize, texts: &Strings) -> Option<i64> {
     if let (Data::Codes(codes), true) = (packed.data(), packed.is_valid(row)) {
         return Some(codes.get(row));
     }
@@ -63,7 +63,7 @@ fn narrow_key(packed: &SegmentColumn, row: usize, texts: &Texts) -> Option<i64> 
 }
 
 /// Packs, compares everything, and returns the packed column.
-fn check(raw: &RawColumn, texts: &Texts) -> SegmentColumn {
+fn check(raw: &RawColumn, texts: &Strings) -> SegmentColumn {
     let packed = SegmentColumn::pack(raw);
     let rows = raw.data.rows();
     assert_eq!(packed.rows(), rows);
@@ -78,7 +78,7 @@ fn check(raw: &RawColumn, texts: &Texts) -> SegmentColumn {
     packed
 }
 
-fn check_zones(packed: &SegmentColumn, texts: &Texts) {
+fn check_zones(packed: &SegmentColumn, texts: &Strings) {
     let rows = packed.rows();
     let zone = |rows: std::ops::Range<usize>| {
         rows.fold(Zone::EMPTY, |zone, row| {
@@ -144,7 +144,7 @@ fn raw(data: RawData) -> RawColumn {
 
 /// Makes plain strings.
 fn plain(texts: &[&str]) -> RawData {
-    let texts: Texts = texts.iter().copied().collect();
+    let texts: Strings = texts.iter().copied().collect();
     RawData::Text { ends: texts.ends().to_vec(), bytes: texts.bytes().to_vec() }
 }
 
@@ -277,7 +277,7 @@ fn float_keys_of_extremes_are_in_order_and_nan_is_last() {
 
 #[test]
 fn lanes_are_as_narrow_as_the_range() {
-    let texts = Texts::new();
+    let texts = Strings::new();
     let encoding = |values: Vec<i64>| check(&raw(RawData::Integer(values)), &texts).encoding();
     let from_to =
         |from: i64, to: i64| (0..100).map(move |row| if row % 2 == 0 { from } else { to });
@@ -301,20 +301,20 @@ fn lanes_are_as_narrow_as_the_range() {
 #[test]
 fn floats_with_two_digits_become_whole_numbers() {
     let prices = (0..SEGMENT_ROWS).map(|row| (row * 7 % 100_000) as f64 / 100.0);
-    let packed = check(&raw(RawData::Float(prices.collect())), &Texts::new());
+    let packed = check(&raw(RawData::Float(prices.collect())), &Strings::new());
     assert!(matches!(packed.data(), Data::Scaled { exponent: 2, .. }), "{}", packed.encoding());
     assert_eq!(packed.encoding(), "integers / 10^2, 32-bit");
     for odd in FLOATS {
         let mut values = vec![12.25; 300];
         values[257] = odd;
-        check(&raw(RawData::Float(values)), &Texts::new());
+        check(&raw(RawData::Float(values)), &Strings::new());
     }
 }
 
 #[test]
 fn a_column_without_values_takes_no_lanes() {
     let nothing = RawColumn { valid: vec![0; 2], data: RawData::Integer(vec![3; 100]) };
-    let packed = check(&nothing, &Texts::new());
+    let packed = check(&nothing, &Strings::new());
     assert_eq!((packed.data(), packed.kind()), (&Data::Null, Kind::Integer));
-    assert_eq!(check(&raw(RawData::Null(5_000)), &Texts::new()).kind(), Kind::Null);
+    assert_eq!(check(&raw(RawData::Null(5_000)), &Strings::new()).kind(), Kind::Null);
 }

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use quarrier_filter::group::{GroupPlan, Grouping};
 use quarrier_filter::{Expr, Order, Query, Scan, Scanner, sql};
 use quarrier_messages::column::raw::{RawColumn, RawData};
-use quarrier_messages::column::{Data, SegmentColumn, Texts};
+use quarrier_messages::column::{Data, SegmentColumn, Strings};
 use quarrier_messages::{Format, Load, Packing, Part, PartField, PartSegment, Table, Value};
 
 use super::orders::sorted;
@@ -72,7 +72,7 @@ fn loaded(all: &[Row], packing: Packing, workers: usize) -> Table {
 
 /// Makes a table of the same rows, in segments that have codes or plain strings at random.
 fn assembled(all: &[Row], random: &mut Random) -> Table {
-    let mut dictionaries = [Texts::new(), Texts::new(), Texts::new()];
+    let mut dictionaries = [Strings::new(), Strings::new(), Strings::new()];
     let (mut segments, mut left) = (Vec::new(), all);
     while !left.is_empty() {
         let longest = *random.pick(&[40, 700, 9_000]);
@@ -99,7 +99,7 @@ fn assembled(all: &[Row], random: &mut Random) -> Table {
     Table::assemble_packed(vec![part], 2, None, packing)
 }
 
-fn segment(texts: &[Option<&str>], is_plain: bool, dictionary: &mut Texts) -> SegmentColumn {
+fn segment(texts: &[Option<&str>], is_plain: bool, dictionary: &mut Strings) -> SegmentColumn {
     let mut valid = vec![0u64; texts.len().div_ceil(64)];
     let (mut codes, mut ends, mut bytes) = (Vec::new(), Vec::new(), Vec::new());
     let mut known: std::collections::HashMap<String, u32> =

@@ -1,7 +1,7 @@
 //! Random tables with every encoding.
 
 use quarrier_messages::column::raw::{RawColumn, RawData, SEGMENT_ROWS};
-use quarrier_messages::column::{SegmentColumn, Texts};
+use quarrier_messages::column::{SegmentColumn, Strings};
 use quarrier_messages::{Part, PartField, PartSegment, Table};
 
 /// Pseudo-random numbers, the same for the same seed.
@@ -57,7 +57,7 @@ pub(crate) const WORDS: [&str; 8] = ["", "a", "ab", "abc", "b", "ba", "é", "zz 
 /// Makes a table with this number of rows in each segment.
 pub(crate) fn table(seed: u64, segments: &[usize]) -> Table {
     let mut random = Random(seed);
-    let mut dictionaries = vec![Texts::new(); COLUMNS.len()];
+    let mut dictionaries = vec![Strings::new(); COLUMNS.len()];
     dictionaries[10] = WORDS.iter().rev().copied().collect();
     let many: Vec<String> = (0..500).map(|at| format!("note {} {}", at * 7919 % 500, at)).collect();
     dictionaries[11] = many.iter().map(String::as_str).collect();

@@ -12,7 +12,7 @@ pub(crate) use zones::{Zones, text_zones};
 use super::packed::Packed;
 use super::raw::{RawColumn, RawData, SEGMENT_ROWS};
 use super::segment::{Data, SegmentColumn};
-use super::texts::Texts;
+use super::strings::Strings;
 use crate::{DIGITS_MAX, Kind};
 
 pub(super) fn pack(raw: &RawColumn) -> SegmentColumn {
@@ -46,7 +46,7 @@ pub(super) fn pack(raw: &RawColumn) -> SegmentColumn {
             (Kind::Float, data, zones)
         }
         RawData::Text { ends, bytes } => {
-            let texts = Texts::from_parts(ends.clone(), bytes.clone());
+            let texts = Strings::from_parts(ends.clone(), bytes.clone());
             let zones = text_zones(&texts, &valid);
             (Kind::Text, Data::Text(texts), zones)
         }

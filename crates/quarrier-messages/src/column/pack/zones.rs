@@ -1,7 +1,7 @@
 //! Computes zone maps, block by block.
 
 use crate::column::raw::BLOCK_ROWS;
-use crate::column::texts::Texts;
+use crate::column::strings::Strings;
 use crate::column::zone::Zone;
 
 /// The zone maps of a segment and its blocks.
@@ -104,7 +104,7 @@ pub(crate) fn zones_of<T: Copy>(values: &[T], valid: &[u64], key: impl Fn(T) -> 
 }
 
 /// Returns the zone maps of plain strings.
-pub(crate) fn text_zones(texts: &Texts, valid: &[u64]) -> Zones {
+pub(crate) fn text_zones(texts: &Strings, valid: &[u64]) -> Zones {
     let mut zones = Zones::new(texts.len());
     for first in (0..texts.len()).step_by(BLOCK_ROWS) {
         let mut zone = Narrow::EMPTY;

@@ -17,7 +17,7 @@ use super::leaves::{Leaf, leaves_of, refused};
 use super::values::{append_exact, append_floats, append_numbers, for_each_text, rounded};
 use crate::build::{FieldId, Row, RowBuilder};
 use crate::column::raw::{RawColumn, RawData, SEGMENT_ROWS};
-use crate::column::{SegmentColumn, Texts};
+use crate::column::{SegmentColumn, Strings};
 use crate::{Kind, Part, PartField, PartSegment, Result, Table};
 
 /// The rows of one segment: consecutive batches, or slices of them.
@@ -208,9 +208,9 @@ impl<'l> Worker<'l> {
             let dictionary = match texts {
                 Some(texts) if !self.segments.is_empty() => {
                     let (ends, bytes) = texts.dictionary(FieldId::new(0));
-                    Texts::from_parts(ends.to_vec(), bytes.to_vec())
+                    Strings::from_parts(ends.to_vec(), bytes.to_vec())
                 }
-                _ => Texts::new(),
+                _ => Strings::new(),
             };
             PartField { name: leaf.name.as_str().into(), dictionary, rounded }
         });

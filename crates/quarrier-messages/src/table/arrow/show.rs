@@ -13,7 +13,7 @@ use arrow_buffer::alloc::Allocation;
 use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
 use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef, TimeUnit};
 
-use crate::column::{Data, SegmentColumn, Texts};
+use crate::column::{Data, SegmentColumn, Strings};
 use crate::table::Column;
 use crate::{Kind, Table};
 
@@ -193,11 +193,11 @@ fn nulls(segment: &SegmentColumn) -> Option<NullBuffer> {
 }
 
 /// Makes an array of strings without a copy; `owner` keeps their bytes alive.
-fn strings(texts: &Texts, owner: Arc<dyn Allocation>, nulls: Option<NullBuffer>) -> StringArray {
+fn strings(texts: &Strings, owner: Arc<dyn Allocation>, nulls: Option<NullBuffer>) -> StringArray {
     let ends = texts.ends().iter().map(|&end| end as i32);
     let offsets: Vec<i32> = std::iter::once(0).chain(ends).collect();
     let bytes = shared(texts.bytes(), owner);
-    // SAFETY: the offsets begin with 0 and continue with the ends of `Texts`, which never decrease,
+    // SAFETY: the offsets begin with 0 and continue with the ends of `Strings`, which never decrease,
     // are character boundaries of UTF-8, end with the number of bytes and are at most `i32::MAX`.
     // `nulls` has a bit for each string: it is the validity of the segment with these strings, or
     // `None`.

@@ -11,7 +11,7 @@ use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
 use foldhash::fast::RandomState;
 
 use super::show::{Shown, data_type, decimals, shared, whole};
-use crate::column::{Data, Dictionary, Packed, SegmentColumn, Texts};
+use crate::column::{Data, Dictionary, Packed, SegmentColumn, Strings};
 use crate::{Kind, Table};
 
 /// Selected rows of a table in the Arrow types of query engines: strings are Utf8View, everything
@@ -283,7 +283,7 @@ fn viewed(dictionary: &Arc<Dictionary>, codes: &[i64], nulls: Option<NullBuffer>
 /// Makes views that point into a segment's strings within `span`, and keep the segment alive.
 fn segment_views(
     segment: &Arc<SegmentColumn>,
-    texts: &Texts,
+    texts: &Strings,
     span: Range<usize>,
     places: &Places<'_>,
     nulls: Option<NullBuffer>,
@@ -305,7 +305,7 @@ fn segment_views(
 /// Makes views of copied strings; inline strings need no copy, and NULL has none. If repeated
 /// strings would take too much memory, each distinct string is copied once.
 fn copied(
-    texts: &Texts,
+    texts: &Strings,
     places: &Places<'_>,
     number: impl Fn(usize) -> usize,
     nulls: Option<NullBuffer>,

@@ -6,7 +6,7 @@ use quarrier_core::civil::midnight;
 
 use crate::build::{Cell, Row, RowBuilder};
 use crate::column::raw::{RawColumn, RawData};
-use crate::column::{Data, Packed, SegmentColumn, Texts};
+use crate::column::{Data, Packed, SegmentColumn, Strings};
 use crate::{Kind, Value, exact};
 
 /// Returns the narrowest type that holds `least` and the values of all segments.
@@ -137,14 +137,14 @@ fn cell(value: Value<&str>) -> Cell<'_> {
 }
 
 /// Returns the total size of the strings of all rows.
-pub(super) fn spelled_bytes(segment: &SegmentColumn, codes: &Packed, all: &Texts) -> usize {
+pub(super) fn spelled_bytes(segment: &SegmentColumn, codes: &Packed, all: &Strings) -> usize {
     let codes = codes.to_vec().into_iter().enumerate();
     let texts = codes.filter(|&(row, _)| segment.is_valid(row));
     texts.map(|(_, code)| all.get(code as usize).len()).sum()
 }
 
 /// Returns the segment with strings in place of codes.
-pub(super) fn spelled_out(segment: &SegmentColumn, codes: &Packed, all: &Texts) -> SegmentColumn {
+pub(super) fn spelled_out(segment: &SegmentColumn, codes: &Packed, all: &Strings) -> SegmentColumn {
     let codes = codes.to_vec();
     let (mut ends, mut bytes) = (Vec::with_capacity(codes.len()), Vec::new());
     for (row, code) in codes.into_iter().enumerate() {

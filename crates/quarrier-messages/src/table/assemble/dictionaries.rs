@@ -1,11 +1,11 @@
 //! Merges dictionaries in the order of first appearance into one sorted dictionary.
 
-use crate::column::{Texts, bytes_key};
+use crate::column::{Strings, bytes_key};
 
 /// The result of [`merge`].
 pub(super) struct Merged {
     /// All distinct strings, in order.
-    pub(super) texts: Texts,
+    pub(super) texts: Strings,
     /// The new code of each old one, by dictionary; `None` if all codes stay.
     pub(super) codes: Vec<Option<Vec<u32>>>,
 }
@@ -19,7 +19,7 @@ struct Entry {
 }
 
 /// Merges dictionaries; `None` if the strings are too large for one.
-pub(super) fn merge(dictionaries: &[&Texts]) -> Option<Merged> {
+pub(super) fn merge(dictionaries: &[&Strings]) -> Option<Merged> {
     let mut entries = Vec::with_capacity(dictionaries.iter().map(|texts| texts.len()).sum());
     for (dictionary, texts) in dictionaries.iter().enumerate() {
         entries.extend(texts.iter().enumerate().map(|(code, text)| Entry {
@@ -30,7 +30,7 @@ pub(super) fn merge(dictionaries: &[&Texts]) -> Option<Merged> {
     }
     let text = |entry: &Entry| dictionaries[entry.dictionary as usize].get(entry.code as usize);
     sort(&mut entries, 0, &|entry| text(entry).as_bytes());
-    let mut texts = Texts::new();
+    let mut texts = Strings::new();
     let mut codes: Vec<Vec<u32>> =
         dictionaries.iter().map(|dictionary| vec![0; dictionary.len()]).collect();
     let mut last: Option<(&str, u32)> = None;
@@ -86,8 +86,8 @@ mod tests {
                 1..4,
             ),
         ) {
-            let dictionaries: Vec<Texts> = lists.iter().map(|list| {
-                let mut texts = Texts::new();
+            let dictionaries: Vec<Strings> = lists.iter().map(|list| {
+                let mut texts = Strings::new();
                 // In reverse order.
                 for text in list.iter().rev() {
                     texts.push(text);

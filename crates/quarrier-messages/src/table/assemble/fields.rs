@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::{Dictionaries, Piece, Pieces};
-use crate::column::Texts;
+use crate::column::Strings;
 use crate::part::{Part, PartSegment};
 use crate::table::Table;
 use crate::{Kind, Schema};
@@ -28,7 +28,7 @@ impl<'p> ColumnParts<'p> {
         ColumnParts { name: name.into(), kind, dictionaries: Vec::new(), pieces, rounded: 0 }
     }
 
-    fn add_dictionary(&mut self, texts: &'p Texts) -> usize {
+    fn add_dictionary(&mut self, texts: &'p Strings) -> usize {
         self.dictionaries.push(texts);
         self.dictionaries.len() - 1
     }

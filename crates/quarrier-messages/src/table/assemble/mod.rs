@@ -21,7 +21,7 @@ use quarrier_core::region::give_back_freed_memory;
 
 use super::{Column, Table};
 use crate::column::raw::SEGMENT_ROWS;
-use crate::column::{SegmentColumn, Texts};
+use crate::column::{SegmentColumn, Strings};
 use crate::part::Part;
 use crate::{Field, Packing, Schema};
 use fields::ColumnParts;
@@ -132,4 +132,4 @@ impl Table {
 }
 
 /// The dictionaries of a column, including duplicates.
-pub(super) type Dictionaries<'p> = Vec<&'p Texts>;
+pub(super) type Dictionaries<'p> = Vec<&'p Strings>;

@@ -7,7 +7,7 @@ use super::dictionaries::{Merged, merge};
 use super::fields::ColumnParts;
 use super::{Dictionaries, Piece};
 use crate::build::RowBuilder;
-use crate::column::{Data, Dictionary, SegmentColumn, TEXTS_BYTES_MAX, Texts};
+use crate::column::{Data, Dictionary, STRINGS_BYTES_MAX, SegmentColumn, Strings};
 use crate::{Kind, Packing};
 
 /// The plan of one column, and its parts.
@@ -20,7 +20,7 @@ pub(super) struct Plan<'p> {
     /// The dictionaries of the parts, to convert codes to strings if the column has no dictionary.
     dictionaries: Dictionaries<'p>,
     /// The strings of values that had other types.
-    written: Texts,
+    written: Strings,
     /// The new code of each old one, for each of `dictionaries`, then for `written`; `None` if the
     /// codes stay.
     codes: Vec<Option<Vec<u32>>>,
@@ -38,7 +38,7 @@ impl<'p> Plan<'p> {
         let kind = convert::kind_of_all(kind, pieces.iter().flatten().map(|(piece, _)| &**piece));
         let lost = pieces.iter().flatten().map(|(piece, _)| convert::rounded(piece, kind));
         let rounded = rounded + lost.sum::<u64>();
-        let (written, codes, dictionary) = (Texts::new(), Vec::new(), None);
+        let (written, codes, dictionary) = (Strings::new(), Vec::new(), None);
         let mut plan =
             Plan { name, kind, dictionary, pieces, dictionaries, written, codes, rounded };
         if kind == Kind::Text {
@@ -76,7 +76,7 @@ impl<'p> Plan<'p> {
         }
     }
 
-    fn texts(&self, number: usize) -> &Texts {
+    fn texts(&self, number: usize) -> &Strings {
         self.dictionaries.get(number).copied().unwrap_or(&self.written)
     }
 
@@ -92,7 +92,7 @@ impl<'p> Plan<'p> {
         }
         if let Some(writer) = writer {
             let (ends, bytes) = writer.dictionary(crate::build::FieldId::new(0));
-            self.written = Texts::from_parts(ends.to_vec(), bytes.to_vec());
+            self.written = Strings::from_parts(ends.to_vec(), bytes.to_vec());
         }
     }
 
@@ -123,7 +123,7 @@ impl<'p> Plan<'p> {
             match piece.data() {
                 Data::Codes(codes) => {
                     let bytes = convert::spelled_bytes(piece, codes, self.texts(*number));
-                    if bytes > TEXTS_BYTES_MAX {
+                    if bytes > STRINGS_BYTES_MAX {
                         return false;
                     }
                     then += bytes;

@@ -4,21 +4,21 @@ use std::ops::Deref;
 
 use super::zone::bytes_key;
 
-/// Maximum bytes of one [`Texts`], so that Arrow's 32-bit offsets reach all of them.
-pub const TEXTS_BYTES_MAX: usize = i32::MAX as usize;
+/// Maximum bytes of one [`Strings`], so that Arrow's 32-bit offsets reach all of them.
+pub const STRINGS_BYTES_MAX: usize = i32::MAX as usize;
 
 /// Strings end to end: string `i` is `bytes[ends[i - 1]..ends[i]]`. Takes 4 bytes per string
 /// besides its own.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Texts {
+pub struct Strings {
     ends: Vec<u32>,
     bytes: Vec<u8>,
 }
 
-impl Texts {
+impl Strings {
     /// Makes an empty list.
     pub fn new() -> Self {
-        Texts::default()
+        Strings::default()
     }
 
     /// Makes a list of strings with these ends. Checks every byte.
@@ -26,23 +26,23 @@ impl Texts {
     /// # Panics
     ///
     /// If `ends` decreases or does not end with `bytes`, if a string is not UTF-8, or if the
-    /// strings exceed [`TEXTS_BYTES_MAX`]. Parsers pass only valid strings.
+    /// strings exceed [`STRINGS_BYTES_MAX`]. Parsers pass only valid strings.
     pub fn from_parts(ends: Vec<u32>, bytes: Vec<u8>) -> Self {
         let wrong = wrong(&ends, &bytes);
         assert!(wrong.is_none(), "{}", wrong.unwrap_or_default());
-        Texts { ends, bytes }
+        Strings { ends, bytes }
     }
 
     /// Like [`from_parts`](Self::from_parts), for untrusted parts; `None` if they are invalid.
     pub(crate) fn checked(ends: Vec<u32>, bytes: Vec<u8>) -> Option<Self> {
-        wrong(&ends, &bytes).is_none().then_some(Texts { ends, bytes })
+        wrong(&ends, &bytes).is_none().then_some(Strings { ends, bytes })
     }
 
     /// Appends a string and returns its number; `None`, without a change, if the
-    /// strings would exceed [`TEXTS_BYTES_MAX`].
+    /// strings would exceed [`STRINGS_BYTES_MAX`].
     pub fn push(&mut self, text: &str) -> Option<u32> {
         let end = self.bytes.len() + text.len();
-        if end > TEXTS_BYTES_MAX || self.ends.len() >= u32::MAX as usize {
+        if end > STRINGS_BYTES_MAX || self.ends.len() >= u32::MAX as usize {
             return None;
         }
         self.bytes.extend_from_slice(text.as_bytes());
@@ -115,7 +115,7 @@ impl Texts {
 
 /// Returns the reason if these parts are invalid.
 fn wrong(ends: &[u32], bytes: &[u8]) -> Option<String> {
-    if bytes.len() > TEXTS_BYTES_MAX {
+    if bytes.len() > STRINGS_BYTES_MAX {
         return Some(format!("strings of {} bytes are too long", bytes.len()));
     }
     if ends.last().map_or(0, |&end| end as usize) != bytes.len() {
@@ -136,12 +136,12 @@ fn wrong(ends: &[u32], bytes: &[u8]) -> Option<String> {
     None
 }
 
-impl<'t> FromIterator<&'t str> for Texts {
+impl<'t> FromIterator<&'t str> for Strings {
     /// # Panics
     ///
-    /// If the strings exceed [`TEXTS_BYTES_MAX`].
+    /// If the strings exceed [`STRINGS_BYTES_MAX`].
     fn from_iter<I: IntoIterator<Item = &'t str>>(all: I) -> Self {
-        let mut texts = Texts::new();
+        let mut texts = Strings::new();
         for text in all {
             texts.push(text).expect("the strings are not too long");
         }
@@ -152,14 +152,14 @@ impl<'t> FromIterator<&'t str> for Texts {
 /// The distinct strings of a column in the order of their bytes, so that codes compare like strings.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Dictionary {
-    texts: Texts,
+    texts: Strings,
 }
 
 impl Dictionary {
     /// # Panics
     ///
     /// If `texts` are not in strictly ascending order.
-    pub fn from_sorted(texts: Texts) -> Self {
+    pub fn from_sorted(texts: Strings) -> Self {
         let sorted = Dictionary::checked(texts);
         assert!(sorted.is_some(), "a dictionary is sorted, with each string once");
         sorted.unwrap_or_default()
@@ -167,7 +167,7 @@ impl Dictionary {
 
     /// Like [`from_sorted`](Self::from_sorted), for untrusted strings; `None` if they are not in
     /// strictly ascending order.
-    pub(crate) fn checked(texts: Texts) -> Option<Self> {
+    pub(crate) fn checked(texts: Strings) -> Option<Self> {
         let is_rising = (1..texts.len()).all(|at| texts.get(at - 1) < texts.get(at));
         is_rising.then_some(Dictionary { texts })
     }
@@ -193,9 +193,9 @@ impl Dictionary {
 }
 
 impl Deref for Dictionary {
-    type Target = Texts;
+    type Target = Strings;
 
-    fn deref(&self) -> &Texts {
+    fn deref(&self) -> &Strings {
         &self.texts
     }
 }
@@ -203,7 +203,7 @@ impl Deref for Dictionary {
 #[cfg(test)]
 mod tests {
     use super::super::zone::text_key;
-    use super::Texts;
+    use super::Strings;
     use proptest::prelude::*;
 
     proptest! {
@@ -211,7 +211,7 @@ mod tests {
         fn a_string_key_does_not_depend_on_neighbours(
             texts in proptest::collection::vec("[a\u{0}é]{0,12}", 0..20),
         ) {
-            let all: Texts = texts.iter().map(String::as_str).collect();
+            let all: Strings = texts.iter().map(String::as_str).collect();
             for (at, text) in texts.iter().enumerate() {
                 prop_assert_eq!(all.key(at), text_key(text), "{:?}", text);
             }
