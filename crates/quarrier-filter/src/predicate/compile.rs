@@ -17,13 +17,13 @@ pub(crate) struct Compiler<'a> {
     workers: usize,
     graph: Graph,
     /// Results of conditions on a column with a dictionary.
-    texts: HashMap<(String, Outcome), Set>,
+    strings: HashMap<(String, Outcome), Set>,
 }
 
 impl<'a> Compiler<'a> {
     /// Uses up to `workers` threads for large dictionaries.
     pub(crate) fn new(table: &'a Table, workers: usize) -> Self {
-        Compiler { table, workers, graph: Graph::new(), texts: HashMap::new() }
+        Compiler { table, workers, graph: Graph::new(), strings: HashMap::new() }
     }
 
     /// Returns the nodes of the rows where `condition` is true, and of those where it has no value,
@@ -118,7 +118,7 @@ impl<'a> Compiler<'a> {
         {
             let (dictionary, workers) = (dictionary.clone(), self.workers);
             let set = self
-                .texts
+                .strings
                 .entry((format!("{expr:?}"), wanted))
                 .or_insert_with(|| text::outcome((expr, column), wanted, &dictionary, workers));
             let set = set.clone();

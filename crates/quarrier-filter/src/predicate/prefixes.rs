@@ -11,7 +11,7 @@ pub(crate) struct Prefixes {
     pub(crate) column: usize,
     characters: usize,
     /// The prefixes in order.
-    texts: Vec<Box<str>>,
+    strings: Vec<Box<str>>,
     /// The ASCII prefixes that fit a [`word`], in order.
     words: Vec<u64>,
 }
@@ -26,13 +26,13 @@ impl Prefixes {
     /// Returns `None` if the condition has another form, or the list contains NULL.
     pub(crate) fn of(expr: &Expr) -> Option<Prefixes> {
         let (column, characters, list) = asked(expr)?;
-        let mut texts: Vec<Box<str>> = list.iter().filter_map(text_of).map(Box::from).collect();
-        texts.sort_unstable();
+        let mut strings: Vec<Box<str>> = list.iter().filter_map(text_of).map(Box::from).collect();
+        strings.sort_unstable();
         // A string of more characters equals no prefix.
-        let short = texts.iter().filter(|text| text.len() <= characters);
+        let short = strings.iter().filter(|text| text.len() <= characters);
         let mut words: Vec<u64> = short.filter_map(|text| word(text, characters)).collect();
         words.sort_unstable();
-        Some(Prefixes { column, characters, texts, words })
+        Some(Prefixes { column, characters, strings, words })
     }
 
     /// Whether the condition has this form, in which it always has a value.
@@ -48,7 +48,7 @@ impl Prefixes {
             };
         }
         let first = first_characters(text, self.characters);
-        self.texts.binary_search_by(|known| (**known).cmp(first)).is_ok()
+        self.strings.binary_search_by(|known| (**known).cmp(first)).is_ok()
     }
 }
 
@@ -65,8 +65,8 @@ fn asked(expr: &Expr) -> Option<(usize, usize, &[Expr])> {
     };
     let Value::Integer(characters) = characters else { return None };
     let characters = usize::try_from(*characters).ok()?;
-    let is_of_texts = list.iter().all(|element| text_of(element).is_some());
-    is_of_texts.then_some((*column, characters, list))
+    let is_of_strings = list.iter().all(|element| text_of(element).is_some());
+    is_of_strings.then_some((*column, characters, list))
 }
 
 fn text_of(element: &Expr) -> Option<&str> {

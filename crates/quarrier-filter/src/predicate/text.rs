@@ -139,15 +139,15 @@ fn append(ranges: &mut Vec<(i64, i64)>, code: i64) {
 
 /// Returns those of `codes` whose string contains `inner`: searches all strings as one, and drops
 /// matches across a boundary.
-fn containing(texts: &Strings, codes: Range<usize>, inner: &str) -> Vec<(i64, i64)> {
+fn containing(strings: &Strings, codes: Range<usize>, inner: &str) -> Vec<(i64, i64)> {
     let mut ranges = Vec::new();
-    let ends = texts.ends();
+    let ends = strings.ends();
     let start_of = |code: usize| if code == 0 { 0 } else { ends[code - 1] as usize };
     let (from, to) = (start_of(codes.start), start_of(codes.end));
     let Ok(searcher) = regex::bytes::Regex::new(&regex::escape(inner)) else {
-        return selected(codes, |code| texts.get(code).contains(inner));
+        return selected(codes, |code| strings.get(code).contains(inner));
     };
-    let bytes = &texts.bytes()[from..to];
+    let bytes = &strings.bytes()[from..to];
     let (mut at, mut code) = (0, codes.start);
     while let Some(found) = searcher.find_at(bytes, at) {
         let start = (from + found.start()) as u32;
@@ -199,12 +199,12 @@ mod tests {
     fn a_pattern_selects_matching_strings() {
         let words =
             ["", "aa", "ab", "aab", "aba", "b", "ba", "baa", "bb", "bbb", "é", "éa", "aaaa"];
-        let mut texts: Vec<String> = words.iter().map(|word| (*word).to_string()).collect();
-        texts.extend(words.iter().flat_map(|a| words.iter().map(move |b| format!("{a}{b}c{b}"))));
-        texts.sort();
-        texts.dedup();
+        let mut strings: Vec<String> = words.iter().map(|word| (*word).to_string()).collect();
+        strings.extend(words.iter().flat_map(|a| words.iter().map(move |b| format!("{a}{b}c{b}"))));
+        strings.sort();
+        strings.dedup();
         let dictionary =
-            Dictionary::from_sorted(texts.iter().map(String::as_str).collect::<Strings>());
+            Dictionary::from_sorted(strings.iter().map(String::as_str).collect::<Strings>());
         let patterns = [
             "%", "", "a%", "%a", "%aa%", "%ab%", "%c%", "a_", "a%b", "é%", "%é%", "_", "aa", "zz%",
         ];
@@ -212,16 +212,16 @@ mod tests {
             let compiled = Matching::new(pattern, None, Matcher::Like).unwrap();
             for workers in [1, 3] {
                 let set = matching(&compiled, &dictionary, workers);
-                for (code, text) in texts.iter().enumerate() {
+                for (code, text) in strings.iter().enumerate() {
                     let found = set.contains(code as i128);
                     assert_eq!(found, compiled.is_match(text), "{pattern} {text}");
                 }
             }
         }
-        let whole = containing(&dictionary, 0..texts.len(), "a");
+        let whole = containing(&dictionary, 0..strings.len(), "a");
         assert_eq!(
             whole,
-            [containing(&dictionary, 0..50, "a"), containing(&dictionary, 50..texts.len(), "a")]
+            [containing(&dictionary, 0..50, "a"), containing(&dictionary, 50..strings.len(), "a")]
                 .concat()
                 .into_iter()
                 .fold(Vec::new(), |mut all: Vec<(i64, i64)>, range| {

@@ -124,8 +124,8 @@ impl Column<'_> {
         }
         match self.table.columns()[self.column].dictionary() {
             Some(dictionary) => {
-                let texts: i128 = some.iter().map(|(a, b)| b - a + 1).sum();
-                format!("{name} IN ({texts} of {} strings)", dictionary.len())
+                let strings: i128 = some.iter().map(|(a, b)| b - a + 1).sum();
+                format!("{name} IN ({strings} of {} strings)", dictionary.len())
             }
             None => format!("{name} IN ({} ranges)", some.len()),
         }

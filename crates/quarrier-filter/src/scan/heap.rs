@@ -43,7 +43,7 @@ impl Wanted<'_> {
 pub(super) struct Heap<'a> {
     wanted: Wanted<'a>,
     segment: &'a SegmentColumn,
-    texts: &'a Strings,
+    strings: &'a Strings,
 }
 
 impl<'a> Heap<'a> {
@@ -59,7 +59,7 @@ impl<'a> Heap<'a> {
         };
         let segment = &place.table.columns()[column].segments()[place.segment];
         match segment.data() {
-            Data::Text(texts) => Some(Heap { wanted, segment, texts }),
+            Data::Text(strings) => Some(Heap { wanted, segment, strings }),
             _ => None,
         }
     }
@@ -69,7 +69,7 @@ impl<'a> Heap<'a> {
         let first = place.first();
         let asked = open.0.iter().map(|word| word.count_ones() as usize).sum::<usize>();
         let rare = self.wanted.rare().filter(|_| asked >= place.rows() / SPARSE);
-        let likely = rare.map(|rare| having(self.texts, rare, first..first + place.rows()));
+        let likely = rare.map(|rare| having(self.strings, rare, first..first + place.rows()));
         let mut found = [Bits::NONE, Bits::NONE];
         for (at, &word) in open.0.iter().enumerate() {
             let valid = match self.segment.valid() {
@@ -78,7 +78,7 @@ impl<'a> Heap<'a> {
             };
             let mut matching = 0;
             each(valid & likely.as_ref().map_or(!0, |likely| likely.0[at]), |bit| {
-                let is_match = self.wanted.is_match(self.texts.get(first + at * 64 + bit));
+                let is_match = self.wanted.is_match(self.strings.get(first + at * 64 + bit));
                 matching |= u64::from(is_match) << bit;
             });
             found[0].0[at] = matching;
@@ -89,12 +89,12 @@ impl<'a> Heap<'a> {
 }
 
 /// Returns which of `rows`, at most a block, have a string that contains `rare`.
-fn having(texts: &Strings, rare: &Finder<'_>, rows: std::ops::Range<usize>) -> Bits {
+fn having(strings: &Strings, rare: &Finder<'_>, rows: std::ops::Range<usize>) -> Bits {
     let mut likely = Bits::NONE;
-    let ends = &texts.ends()[..rows.end];
+    let ends = &strings.ends()[..rows.end];
     let end_of = |row: usize| ends[row] as usize;
     let Some(last) = ends.last() else { return likely };
-    let bytes = &texts.bytes()[..*last as usize];
+    let bytes = &strings.bytes()[..*last as usize];
     let mut row = rows.start;
     let mut at = if row == 0 { 0 } else { end_of(row - 1) };
     while let Some(found) = rare.find(&bytes[at..]) {

@@ -56,7 +56,7 @@ fn key(column: &SegmentColumn, row: usize) -> Option<i64> {
             float_key(packed.get(row) as f64 / 10_f64.powi((*exponent).into()))
         }
         Data::Float(values) => float_key(values[row]),
-        Data::Text(texts) => text_key(texts.get(row)),
+        Data::Text(strings) => text_key(strings.get(row)),
         Data::Shifted { .. } | Data::Exact(_) => {
             column.number(row)?.clamp(i64::MIN.into(), i64::MAX.into()) as i64
         }
@@ -67,12 +67,12 @@ fn key(column: &SegmentColumn, row: usize) -> Option<i64> {
 /// segments have plain strings.
 fn codes_of(column: &Column, segment: usize) -> Option<&Dictionary> {
     let has_codes = matches!(column.segments()[segment].data(), Data::Codes(_));
-    column.dictionary().filter(|_| column.is_mixed() && has_codes).map(|texts| &**texts)
+    column.dictionary().filter(|_| column.is_mixed() && has_codes).map(|strings| &**strings)
 }
 
 /// Converts a segment's key to one that is valid in all segments of its column.
 fn common(column: &Column, segment: usize, key: i64) -> i64 {
-    codes_of(column, segment).map_or(key, |texts| text_key(texts.get(key as usize)))
+    codes_of(column, segment).map_or(key, |strings| text_key(strings.get(key as usize)))
 }
 
 /// Returns the least and the greatest value of a segment as keys valid in all segments of the
@@ -83,7 +83,7 @@ pub(crate) fn zone(column: &Column, segment: usize) -> Zone {
         return zone;
     }
     let key = |key: i128| {
-        codes_of(column, segment).map_or(key, |texts| text_key(texts.get(key as usize)).into())
+        codes_of(column, segment).map_or(key, |strings| text_key(strings.get(key as usize)).into())
     };
     Zone { min: key(zone.min), max: key(zone.max), ..zone }
 }
@@ -100,9 +100,11 @@ pub(crate) fn good_enough(table: &Table, order: Order, segment: usize, key: i64)
     let mut set = match (codes, order.descending) {
         (None, true) => Set::range(least, i128::MAX),
         (None, false) => Set::range(i128::MIN, most),
-        (Some(texts), true) => Set::range(first_code(texts, |of_text| of_text >= key), i64::MAX),
-        (Some(texts), false) => {
-            Set::range(i64::MIN, first_code(texts, |of_text| of_text > key) - 1)
+        (Some(strings), true) => {
+            Set::range(first_code(strings, |of_text| of_text >= key), i64::MAX)
+        }
+        (Some(strings), false) => {
+            Set::range(i64::MIN, first_code(strings, |of_text| of_text > key) - 1)
         }
     };
     set.nulls = order.nulls_first;
@@ -110,11 +112,11 @@ pub(crate) fn good_enough(table: &Table, order: Order, segment: usize, key: i64)
 }
 
 /// Returns the first code for whose string's key `holds` is true; keys are in the order of codes.
-fn first_code(texts: &Dictionary, holds: impl Fn(i64) -> bool) -> i64 {
-    let (mut low, mut high) = (0, texts.len());
+fn first_code(strings: &Dictionary, holds: impl Fn(i64) -> bool) -> i64 {
+    let (mut low, mut high) = (0, strings.len());
     while low < high {
         let middle = low.midpoint(high);
-        if holds(text_key(texts.get(middle))) {
+        if holds(text_key(strings.get(middle))) {
             high = middle;
         } else {
             low = middle + 1;

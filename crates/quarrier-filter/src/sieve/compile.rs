@@ -213,10 +213,10 @@ impl Compiler<'_> {
                 Value::Text(text) => Some(text.clone()),
                 _ => None,
             };
-            let mut texts = list.iter().map(text).collect::<Option<Vec<_>>>()?;
-            texts.sort_unstable();
-            texts.dedup();
-            return Some(ColumnTest::Text(TextTest::In(texts.into())));
+            let mut strings = list.iter().map(text).collect::<Option<Vec<_>>>()?;
+            strings.sort_unstable();
+            strings.dedup();
+            return Some(ColumnTest::Text(TextTest::In(strings.into())));
         }
         let set = |kind| {
             let mut ranges = Vec::with_capacity(list.len());
@@ -259,8 +259,10 @@ impl Compiler<'_> {
         let to = &mut self.columns[at];
         match &asked {
             ColumnTest::Numbers(sets) => to.numbers.push((test, NumberTest::new(sets, conditions))),
-            ColumnTest::Text(text) => to.texts.push((test, text.clone())),
-            ColumnTest::IsNull if to.kind == Kind::Text => to.texts.push((test, TextTest::Nothing)),
+            ColumnTest::Text(text) => to.strings.push((test, text.clone())),
+            ColumnTest::IsNull if to.kind == Kind::Text => {
+                to.strings.push((test, TextTest::Nothing))
+            }
             ColumnTest::IsNull => to.numbers.push((test, NumberTest::new(&[], Vec::new()))),
         }
         self.known.insert(key, test);
@@ -280,7 +282,7 @@ impl Compiler<'_> {
             place: column,
             kind: field.kind,
             numbers: Vec::new(),
-            texts: Vec::new(),
+            strings: Vec::new(),
             is_held: false,
             is_indexed: false,
             is_seen: false,

@@ -36,7 +36,7 @@ pub(super) struct Index {
 struct Anchor {
     /// The column's index in the schema.
     column: usize,
-    texts: HashMap<Box<str>, Bucket>,
+    strings: HashMap<Box<str>, Bucket>,
     numbers: HashMap<(i64, u8), Bucket>,
 }
 
@@ -122,8 +122,8 @@ impl Index {
         let anchor = match self.anchors.iter().position(|anchor| anchor.column == *column) {
             Some(known) => &mut self.anchors[known],
             None => {
-                let (texts, numbers) = Default::default();
-                self.anchors.push(Anchor { column: *column, texts, numbers });
+                let (strings, numbers) = Default::default();
+                self.anchors.push(Anchor { column: *column, strings, numbers });
                 let last = self.anchors.len() - 1;
                 &mut self.anchors[last]
             }
@@ -132,7 +132,7 @@ impl Index {
         let keys: HashSet<&Key> = keys.iter().collect();
         for key in keys {
             let bucket = match key {
-                Key::Text(text) => anchor.texts.entry(text.clone()).or_default(),
+                Key::Text(text) => anchor.strings.entry(text.clone()).or_default(),
                 Key::Number(key, scale) => anchor.numbers.entry((*key, *scale)).or_default(),
             };
             match &bounds {
@@ -365,7 +365,7 @@ impl Sieve {
 
     fn bucket<'i>(&self, anchor: &'i Anchor) -> Option<&'i Bucket> {
         match self.held_of(anchor.column) {
-            HeldValue::Text(from, to) => anchor.texts.get(&self.held_text[from..to]),
+            HeldValue::Text(from, to) => anchor.strings.get(&self.held_text[from..to]),
             held => {
                 let (key, scale) = match held {
                     HeldValue::Exact(mantissa, scale) => bare(mantissa, scale)?,

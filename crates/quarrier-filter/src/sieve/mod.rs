@@ -59,7 +59,7 @@ struct Column {
     place: usize,
     kind: Kind,
     numbers: Vec<(u32, NumberTest)>,
-    texts: Vec<(u32, TextTest)>,
+    strings: Vec<(u32, TextTest)>,
     is_held: bool,
     /// Whether the index tests its values.
     is_indexed: bool,

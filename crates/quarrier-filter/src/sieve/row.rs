@@ -64,7 +64,7 @@ impl Row for Sieve {
     fn text(&mut self, field: FieldId, value: &str) {
         let column = &self.columns[field.index()];
         if column.kind == Kind::Text && !column.is_held {
-            for (test, asked) in &column.texts {
+            for (test, asked) in &column.strings {
                 self.truths[*test as usize] = u8::from(asked.holds(value));
             }
             if column.is_indexed {
@@ -84,7 +84,7 @@ impl Row for Sieve {
     fn null(&mut self, field: FieldId) {
         let column = &self.columns[field.index()];
         let tests = column.numbers.iter().map(|(test, _)| test);
-        for test in tests.chain(column.texts.iter().map(|(test, _)| test)) {
+        for test in tests.chain(column.strings.iter().map(|(test, _)| test)) {
             self.truths[*test as usize] = self.absent[*test as usize];
         }
         self.held[field.index()] = HeldValue::Null;
@@ -126,7 +126,7 @@ impl Sieve {
             }
         }
         if let Cell::Text(text) = cell {
-            for (test, asked) in &column.texts {
+            for (test, asked) in &column.strings {
                 self.truths[*test as usize] = u8::from(asked.holds(text));
             }
         }

@@ -44,8 +44,8 @@ fn check(table: &Table, conditions: &[Expr], part_bytes: usize) -> Option<usize>
     Some(taken.len())
 }
 
-fn bound(table: &Table, texts: &[&str]) -> Vec<Expr> {
-    texts.iter().map(|text| sql::condition(text, table.schema()).unwrap()).collect()
+fn bound(table: &Table, strings: &[&str]) -> Vec<Expr> {
+    strings.iter().map(|text| sql::condition(text, table.schema()).unwrap()).collect()
 }
 
 proptest! {
@@ -105,10 +105,10 @@ fn numeric_conditions_are_supported() {
 #[test]
 fn more_conditions_than_one_launch_takes_are_answered_in_several() {
     let table = table(11, &[3000, 65]);
-    let texts: Vec<String> =
+    let strings: Vec<String> =
         (0..300).map(|n| format!("small > {n} AND (wide < {} OR tiny = 0)", 1000 * n)).collect();
-    let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
-    let conditions = bound(&table, &texts);
+    let strings: Vec<&str> = strings.iter().map(String::as_str).collect();
+    let conditions = bound(&table, &strings);
     if let Some(taken) = check(&table, &conditions, 1 << 30) {
         assert_eq!(taken, conditions.len());
     }

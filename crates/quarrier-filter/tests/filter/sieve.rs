@@ -173,13 +173,13 @@ fn the_sieve_finds_the_same_rows_as_the_oracle() {
     let mut random = Random(0x9E37_79B9_7F4A_7C15);
     let mut bound = 0;
     for _ in 0..4_000 {
-        let texts: Vec<String> = (0..3)
+        let strings: Vec<String> = (0..3)
             .map(|_| {
                 let depth = random.below(4);
                 condition(&mut random, depth)
             })
             .collect();
-        let exprs: Vec<(String, Expr)> = texts
+        let exprs: Vec<(String, Expr)> = strings
             .into_iter()
             .filter_map(|text| sql::condition(&text, &schema).ok().map(|expr| (text, expr)))
             .collect();
@@ -240,15 +240,15 @@ fn many_conditions_find_the_same_as_each() {
     let mut random = Random(0x51CE_4E5B_9BF5_8476);
     let (mut pairs, mut matches) = (0, 0);
     for _ in 0..100 {
-        let texts: Vec<String> = (0..130)
+        let strings: Vec<String> = (0..130)
             .map(|_| match random.below(5) {
                 0 => condition(&mut random, 2),
                 _ => anchored(&mut random),
             })
             .collect();
         let bind = |text: &String| sql::condition(text, &schema).ok();
-        let (texts, exprs): (Vec<&String>, Vec<Expr>) =
-            texts.iter().filter_map(|text| bind(text).map(|expr| (text, expr))).unzip();
+        let (strings, exprs): (Vec<&String>, Vec<Expr>) =
+            strings.iter().filter_map(|text| bind(text).map(|expr| (text, expr))).unzip();
         let mut sieve = Sieve::new(&schema, &exprs);
         let mut found = Vec::new();
         for _ in 0..100 {
@@ -258,14 +258,14 @@ fn many_conditions_find_the_same_as_each() {
             let truths: Vec<_> = exprs.iter().map(|expr| naive::truth(expr, &values[..])).collect();
             pairs += exprs.len();
             if let Some(at) = truths.iter().position(Result::is_err) {
-                assert!(done.is_err(), "{} of {values:?}", texts[at]);
+                assert!(done.is_err(), "{} of {values:?}", strings[at]);
                 continue;
             }
             assert_eq!(done, Ok(()), "{values:?}");
             let expected = truths.iter().enumerate().filter(|(_, it)| **it == Ok(Some(true)));
             let expected: Vec<u32> = expected.map(|(at, _)| at as u32).collect();
             let shown =
-                |list: &[u32]| list.iter().map(|at| texts[*at as usize]).collect::<Vec<_>>();
+                |list: &[u32]| list.iter().map(|at| strings[*at as usize]).collect::<Vec<_>>();
             assert_eq!(shown(&found), shown(&expected), "{values:?}");
             matches += found.len();
         }

@@ -110,7 +110,7 @@ impl ColumnBuilder {
     #[inline(always)]
     pub(super) fn text(&mut self, row: usize, value: &str) -> usize {
         match &mut self.values {
-            Values::Text(texts) if texts.rows == row => texts.push(value),
+            Values::Text(strings) if strings.rows == row => strings.push(value),
             _ => {
                 self.put_text(row, value);
                 0
@@ -122,7 +122,7 @@ impl ColumnBuilder {
     #[inline(always)]
     pub(super) fn text_ahead(&mut self, row: usize, value: &str, ahead: &[u8; 32]) -> usize {
         match &mut self.values {
-            Values::Text(texts) if texts.rows == row => texts.push_ahead(value, ahead),
+            Values::Text(strings) if strings.rows == row => strings.push_ahead(value, ahead),
             _ => self.text_after_gap(row, value),
         }
     }
@@ -131,13 +131,13 @@ impl ColumnBuilder {
     #[inline(never)]
     fn text_after_gap(&mut self, row: usize, value: &str) -> usize {
         match &mut self.values {
-            Values::Text(texts) if texts.rows < row => {
-                self.filled = (row, texts.rows);
-                while texts.rows < row {
-                    self.nulls.push(texts.rows as u32);
-                    texts.push_null();
+            Values::Text(strings) if strings.rows < row => {
+                self.filled = (row, strings.rows);
+                while strings.rows < row {
+                    self.nulls.push(strings.rows as u32);
+                    strings.push_null();
                 }
-                texts.push(value)
+                strings.push(value)
             }
             _ => self.text(row, value),
         }
@@ -147,7 +147,7 @@ impl ColumnBuilder {
     #[inline(always)]
     pub(super) fn text_again(&mut self, row: usize) -> bool {
         match &mut self.values {
-            Values::Text(texts) if texts.rows == row => texts.push_again(),
+            Values::Text(strings) if strings.rows == row => strings.push_again(),
             _ => false,
         }
     }
@@ -202,14 +202,14 @@ impl ColumnBuilder {
                     self.shapes.push((row as u32, shape));
                 }
             }
-            Values::Text(texts) => {
+            Values::Text(strings) => {
                 self.shapes.clear();
                 if shape == Shape::Plain {
                     self.values.push(cell);
                 } else {
                     let mut text = String::new();
                     shape.write(cell, &mut text);
-                    texts.push(&text);
+                    strings.push(&text);
                 }
             }
             Values::Float(_) => {
@@ -294,7 +294,7 @@ impl ColumnBuilder {
 
     pub(super) fn dictionary(&self) -> (&[u32], &[u8]) {
         match &self.values {
-            Values::Text(texts) => texts.dictionary(),
+            Values::Text(strings) => strings.dictionary(),
             _ => (&[], &[]),
         }
     }
@@ -302,7 +302,7 @@ impl ColumnBuilder {
     /// Returns the field with its dictionary; `None` if no message had it.
     pub(super) fn into_field(self) -> Option<PartField> {
         let (ends, bytes) = match self.values {
-            Values::Text(texts) => texts.into_dictionary(),
+            Values::Text(strings) => strings.into_dictionary(),
             _ => (Vec::new(), Vec::new()),
         };
         let dictionary = Strings::from_parts(ends, bytes);
@@ -367,7 +367,7 @@ impl ColumnBuilder {
             Values::Float(values) => RawData::Float(std::mem::take(values)),
             Values::Date(values) => RawData::Date(std::mem::take(values)),
             Values::Timestamp(values) => RawData::Timestamp(std::mem::take(values)),
-            Values::Text(texts) => texts.finish(&self.nulls),
+            Values::Text(strings) => strings.finish(&self.nulls),
         }
     }
 
@@ -380,7 +380,7 @@ impl ColumnBuilder {
             (Values::Wide(_, to), RawData::Wide { mantissas: from, .. }) => *to = from,
             (Values::Float(to), RawData::Float(from)) => *to = from,
             (Values::Date(to), RawData::Date(from)) => *to = from,
-            (Values::Text(texts), data) => texts.reuse(data),
+            (Values::Text(strings), data) => strings.reuse(data),
             _ => {}
         }
         self.values.clear();

@@ -106,11 +106,11 @@ impl Interner {
     }
 
     /// Returns the end of each string, and the bytes of all strings.
-    pub(super) fn texts(&self) -> (&[u32], &[u8]) {
+    pub(super) fn strings(&self) -> (&[u32], &[u8]) {
         (&self.ends, &self.bytes[..self.bytes()])
     }
 
-    pub(super) fn into_texts(mut self) -> (Vec<u32>, Vec<u8>) {
+    pub(super) fn into_strings(mut self) -> (Vec<u32>, Vec<u8>) {
         self.bytes.truncate(self.bytes());
         (self.ends, self.bytes)
     }
@@ -129,24 +129,26 @@ impl Interner {
 
     /// Hashes strings and prefetches their slots, then the strings that these refer to: all cache
     /// misses overlap with each other, and with the work until [`codes`](Self::codes) is called.
-    pub(super) fn fetch(&self, texts: &mut Waiting) {
-        texts.bytes.extend_from_slice(&[0; SHORT_BYTES]);
-        let mut hashes = std::mem::take(&mut texts.hashes);
-        hashes.extend(texts.places().map(|(start, len)| {
-            let hash = self.hash(&texts.bytes, start, len);
+    pub(super) fn fetch(&self, strings: &mut Waiting) {
+        strings.bytes.extend_from_slice(&[0; SHORT_BYTES]);
+        let mut hashes = std::mem::take(&mut strings.hashes);
+        hashes.extend(strings.places().map(|(start, len)| {
+            let hash = self.hash(&strings.bytes, start, len);
             self.fetch_slot(hash);
             hash
         }));
         for &hash in &hashes {
             self.fetch_text(hash);
         }
-        texts.hashes = hashes;
+        strings.hashes = hashes;
     }
 
     /// Writes the code of each fetched string to its row in `codes`.
-    pub(super) fn codes(&mut self, texts: &Waiting, codes: &mut [u32]) {
-        for (((start, len), &hash), &row) in texts.places().zip(&texts.hashes).zip(&texts.rows) {
-            codes[row as usize] = self.code(hash, &texts.bytes, start, len);
+    pub(super) fn codes(&mut self, strings: &Waiting, codes: &mut [u32]) {
+        for (((start, len), &hash), &row) in
+            strings.places().zip(&strings.hashes).zip(&strings.rows)
+        {
+            codes[row as usize] = self.code(hash, &strings.bytes, start, len);
         }
     }
 

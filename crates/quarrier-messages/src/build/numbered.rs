@@ -120,10 +120,10 @@ impl Numbered {
         self.codes.get(number).copied().filter(|&code| code != NO_CODE)
     }
 
-    /// Learns a string of the dictionary, which has `texts` strings, if it is of the form. If there
+    /// Learns a string of the dictionary, which has `strings` strings, if it is of the form. If there
     /// is no form yet, or few strings have it, the form of this string replaces it.
     #[inline]
-    pub(super) fn learn(&mut self, text: &[u8], code: u32, texts: usize) {
+    pub(super) fn learn(&mut self, text: &[u8], code: u32, strings: usize) {
         if text.len() > BYTES_MAX {
             return;
         }
@@ -134,7 +134,7 @@ impl Numbered {
         let Some(number) = number else { return self.another(text) };
         self.own = self.own.saturating_add(1);
         if number >= self.codes.len() {
-            if number >= PLACES_A_TEXT * texts {
+            if number >= PLACES_A_TEXT * strings {
                 return;
             }
             self.codes.resize((number + 1).next_power_of_two(), NO_CODE);
@@ -174,13 +174,13 @@ mod tests {
         for before in ["", "A", "ACC", "ACCOUNT", "1", "0012é", "ABCDEFGHI"] {
             for digits in 2..=(BYTES_MAX - before.len()).min(9) {
                 let mut numbered = Numbered::default();
-                let texts: Vec<String> =
+                let strings: Vec<String> =
                     (0..100).map(|number| format!("{before}{number:0digits$}")).collect();
-                for (code, text) in texts.iter().enumerate() {
+                for (code, text) in strings.iter().enumerate() {
                     numbered.learn(text.as_bytes(), code as u32, 1 << 20);
                     numbered.learn(text.as_bytes(), code as u32, 1 << 20);
                 }
-                for (code, text) in texts.iter().enumerate() {
+                for (code, text) in strings.iter().enumerate() {
                     for padding in [0, b'0', b'9', 0xff] {
                         let ahead = ahead(text.as_bytes(), padding);
                         let found = numbered.code_ahead(&ahead, text.len());
@@ -204,10 +204,10 @@ mod tests {
     proptest! {
         #[test]
         fn a_known_code_belongs_to_its_string(
-            texts in proptest::collection::vec("(A|B|ac)?[0-9]{0,4}|[0-9a:/\u{0}é]{0,9}", 0..3000),
+            strings in proptest::collection::vec("(A|B|ac)?[0-9]{0,4}|[0-9a:/\u{0}é]{0,9}", 0..3000),
         ) {
             let (mut numbered, mut codes) = (Numbered::default(), HashMap::new());
-            for text in &texts {
+            for text in &strings {
                 let known = numbered.code(text.as_bytes());
                 if text.len() <= BYTES_MAX {
                     let ahead = ahead(text.as_bytes(), b'7');

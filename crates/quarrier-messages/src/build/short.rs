@@ -82,9 +82,9 @@ impl Words {
         }
     }
 
-    /// Makes room for `texts` strings, up to the maximum number of slots.
-    pub(super) fn make_room(&mut self, texts: usize) {
-        let count = (2 * texts).clamp(PLACES_MIN, PLACES_MAX).next_power_of_two();
+    /// Makes room for `strings` strings, up to the maximum number of slots.
+    pub(super) fn make_room(&mut self, strings: usize) {
+        let count = (2 * strings).clamp(PLACES_MIN, PLACES_MAX).next_power_of_two();
         if count > self.places.len() {
             let before = std::mem::replace(&mut self.places, vec![NONE; count].into());
             for known in before.iter().filter(|known| known.word.len != NONE.word.len) {
@@ -110,9 +110,9 @@ mod tests {
 
     #[test]
     fn words_differ_by_bytes_and_length() {
-        let texts: [&[u8]; 7] = [b"", b"\0", b"\0\0", b"a", b"a\0", b"abcdefgh", b"abcdefg\0"];
-        for (at, a) in texts.iter().enumerate() {
-            for (other, b) in texts.iter().enumerate() {
+        let strings: [&[u8]; 7] = [b"", b"\0", b"\0\0", b"a", b"a\0", b"abcdefgh", b"abcdefg\0"];
+        for (at, a) in strings.iter().enumerate() {
+            for (other, b) in strings.iter().enumerate() {
                 assert_eq!(Word::of(a) == Word::of(b), at == other, "{a:?} {b:?}");
             }
         }
@@ -123,10 +123,10 @@ mod tests {
     proptest! {
         #[test]
         fn a_known_code_is_the_last_one_learned(
-            texts in proptest::collection::vec("[ab]{0,8}|[a-z]{2,4}", 0..3000),
+            strings in proptest::collection::vec("[ab]{0,8}|[a-z]{2,4}", 0..3000),
         ) {
             let (mut words, mut codes) = (Words::default(), HashMap::new());
-            for text in &texts {
+            for text in &strings {
                 let word = Word::of(text.as_bytes()).unwrap();
                 match words.code(word) {
                     Some(code) => prop_assert_eq!(Some(&code), codes.get(text)),

@@ -156,11 +156,11 @@ impl TextBuilder {
 
     /// Returns the dictionary of the codes.
     pub(super) fn dictionary(&self) -> (&[u32], &[u8]) {
-        self.interner.texts()
+        self.interner.strings()
     }
 
     pub(super) fn into_dictionary(self) -> (Vec<u32>, Vec<u8>) {
-        self.interner.into_texts()
+        self.interner.into_strings()
     }
 
     /// Returns the segment's data, given the rows without a value (`nulls`), and begins the next
@@ -221,11 +221,11 @@ impl TextBuilder {
     /// Looks up the prefetched strings, and caches the short and the numbered ones.
     fn set_codes(&mut self) {
         self.interner.codes(&self.fetched, &mut self.codes);
-        let texts = self.interner.len();
-        self.words.make_room(texts);
+        let strings = self.interner.len();
+        self.words.make_room(strings);
         for ((start, len), &row) in self.fetched.places().zip(&self.fetched.rows) {
             if let Some(text) = self.fetched.bytes.get(start..start + len) {
-                self.numbered.learn(text, self.codes[row as usize], texts);
+                self.numbered.learn(text, self.codes[row as usize], strings);
             }
             if len <= WORD_BYTES
                 && let Some(ahead) = self.fetched.bytes.get(start..)

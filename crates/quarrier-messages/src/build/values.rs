@@ -54,7 +54,7 @@ impl Values {
             Values::Wide(_, values) => values.len(),
             Values::Float(values) => values.len(),
             Values::Date(values) => values.len(),
-            Values::Text(texts) => texts.rows,
+            Values::Text(strings) => strings.rows,
         }
     }
 
@@ -80,13 +80,13 @@ impl Values {
             (Values::Timestamp(values), Cell::Date(days)) => {
                 values.push(midnight(days).unwrap_or(0));
             }
-            (Values::Text(texts), Cell::Text(text)) => {
-                texts.push(text);
+            (Values::Text(strings), Cell::Text(text)) => {
+                strings.push(text);
             }
-            (Values::Text(texts), cell) => {
+            (Values::Text(strings), cell) => {
                 let mut text = String::new();
                 cell.write(&mut text);
-                texts.push(&text);
+                strings.push(&text);
             }
             (values, cell) => unreachable!("{values:?} was widened to hold {cell:?}"),
         }
@@ -103,7 +103,7 @@ impl Values {
             Values::Wide(_, values) => values.push(0),
             Values::Float(values) => values.push(0.0),
             Values::Date(values) => values.push(0),
-            Values::Text(texts) => texts.push_null(),
+            Values::Text(strings) => strings.push_null(),
         }
     }
 
@@ -118,7 +118,7 @@ impl Values {
             Values::Wide(_, values) => drop(values.pop()),
             Values::Float(values) => drop(values.pop()),
             Values::Date(values) => drop(values.pop()),
-            Values::Text(texts) => texts.pop(),
+            Values::Text(strings) => strings.pop(),
         }
     }
 
@@ -132,7 +132,7 @@ impl Values {
             Values::Wide(_, values) => values.clear(),
             Values::Float(values) => values.clear(),
             Values::Date(values) => values.clear(),
-            Values::Text(texts) => drop(texts.finish(&[])),
+            Values::Text(strings) => drop(strings.finish(&[])),
         }
     }
 }

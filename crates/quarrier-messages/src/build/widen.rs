@@ -91,10 +91,10 @@ fn filled(mut to: Values, values: &Values, (nulls, shapes, _): Written<'_>) -> W
     for row in 0..values.rows() {
         if nulls.next_if(|&null| null as usize == row).is_some() {
             to.push_zero();
-        } else if let (Values::Text(texts), false) = (&mut to, shapes.is_empty()) {
+        } else if let (Values::Text(strings), false) = (&mut to, shapes.is_empty()) {
             text.clear();
             shape_of(shapes, row).write(values.cell(row), &mut text);
-            texts.push(&text);
+            strings.push(&text);
         } else {
             let cell = values.cell(row);
             rounded += u64::from(is_float && cell.is_rounded());

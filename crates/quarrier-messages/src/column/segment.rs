@@ -120,13 +120,13 @@ impl SegmentColumn {
         &self.blocks
     }
 
-    /// Returns the value of a row; `texts` is the dictionary of the codes. For display, not for
+    /// Returns the value of a row; `strings` is the dictionary of the codes. For display, not for
     /// scans.
     ///
     /// # Panics
     ///
     /// If the row does not exist, or a code has no string.
-    pub fn value<'t>(&'t self, row: usize, texts: Option<&'t Strings>) -> Value<&'t str> {
+    pub fn value<'t>(&'t self, row: usize, strings: Option<&'t Strings>) -> Value<&'t str> {
         assert!(row < self.rows(), "row {row} of {}", self.rows);
         if !self.is_valid(row) {
             return Value::Null;
@@ -142,7 +142,7 @@ impl SegmentColumn {
                 self.float(row).map_or(Value::Null, Value::Float)
             }
             Data::Codes(_) | Data::Text(_) => {
-                self.text(row, texts).map_or(Value::Null, Value::Text)
+                self.text(row, strings).map_or(Value::Null, Value::Text)
             }
         }
     }
@@ -207,21 +207,21 @@ impl SegmentColumn {
         }
     }
 
-    /// Returns the string of a row, in a column of strings; `texts` is the dictionary of the codes.
+    /// Returns the string of a row, in a column of strings; `strings` is the dictionary of the codes.
     ///
     /// # Panics
     ///
     /// If the row does not exist, or a code has no string.
-    pub fn text<'t>(&'t self, row: usize, texts: Option<&'t Strings>) -> Option<&'t str> {
+    pub fn text<'t>(&'t self, row: usize, strings: Option<&'t Strings>) -> Option<&'t str> {
         if !self.is_valid(row) {
             return None;
         }
         match &self.data {
             Data::Codes(packed) => {
-                let texts = texts.expect("codes require a dictionary");
-                Some(texts.get(packed.get(row) as usize))
+                let strings = strings.expect("codes require a dictionary");
+                Some(strings.get(packed.get(row) as usize))
             }
-            Data::Text(texts) => Some(texts.get(row)),
+            Data::Text(strings) => Some(strings.get(row)),
             _ => None,
         }
     }
@@ -266,7 +266,7 @@ impl SegmentColumn {
             | Data::Shifted { packed, .. } => packed.nbytes(),
             Data::Exact(numbers) => 16 * numbers.capacity(),
             Data::Float(values) => 8 * values.capacity(),
-            Data::Text(texts) => texts.nbytes(),
+            Data::Text(strings) => strings.nbytes(),
         };
         size_of::<SegmentColumn>()
             + 8 * self.valid.capacity()

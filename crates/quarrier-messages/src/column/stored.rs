@@ -107,9 +107,9 @@ impl<'w> Output<'w> {
         self.numbers(&[code, scale])
     }
 
-    pub(crate) fn texts(&mut self, texts: &Strings) -> io::Result<()> {
-        self.list(texts.ends())?;
-        self.list(texts.bytes())
+    pub(crate) fn strings(&mut self, strings: &Strings) -> io::Result<()> {
+        self.list(strings.ends())?;
+        self.list(strings.bytes())
     }
 
     pub(crate) fn segment(&mut self, segment: &SegmentColumn) -> io::Result<()> {
@@ -133,7 +133,7 @@ impl<'w> Output<'w> {
             }
             Data::Exact(numbers) => self.number(5u8).and_then(|()| self.list(numbers)),
             Data::Float(numbers) => self.number(6u8).and_then(|()| self.list(numbers)),
-            Data::Text(texts) => self.number(7u8).and_then(|()| self.texts(texts)),
+            Data::Text(strings) => self.number(7u8).and_then(|()| self.strings(strings)),
         }
     }
 
@@ -208,14 +208,14 @@ impl<'r> Input<'r> {
         })
     }
 
-    pub(crate) fn texts(&mut self) -> io::Result<Strings> {
+    pub(crate) fn strings(&mut self) -> io::Result<Strings> {
         let (ends, bytes) = (self.list()?, self.list()?);
         Strings::checked(ends, bytes).ok_or_else(|| wrong("invalid strings"))
     }
 
     pub(crate) fn dictionary(&mut self) -> io::Result<Dictionary> {
-        let texts = self.texts()?;
-        Dictionary::checked(texts).ok_or_else(|| wrong("an unsorted dictionary"))
+        let strings = self.strings()?;
+        Dictionary::checked(strings).ok_or_else(|| wrong("an unsorted dictionary"))
     }
 
     /// Reads a segment of `rows` rows, within the limit, with codes below `codes`.
@@ -288,9 +288,9 @@ impl<'r> Input<'r> {
                 Data::Float(numbers)
             }
             7 => {
-                let texts = self.texts()?;
-                check(texts.len() == rows as usize, "a wrong number of strings")?;
-                Data::Text(texts)
+                let strings = self.strings()?;
+                check(strings.len() == rows as usize, "a wrong number of strings")?;
+                Data::Text(strings)
             }
             _ => return Err(wrong("an unknown encoding")),
         })

@@ -141,35 +141,35 @@ impl<'t> FromIterator<&'t str> for Strings {
     ///
     /// If the strings exceed [`STRINGS_BYTES_MAX`].
     fn from_iter<I: IntoIterator<Item = &'t str>>(all: I) -> Self {
-        let mut texts = Strings::new();
+        let mut strings = Strings::new();
         for text in all {
-            texts.push(text).expect("the strings are not too long");
+            strings.push(text).expect("the strings are not too long");
         }
-        texts
+        strings
     }
 }
 
 /// The distinct strings of a column in the order of their bytes, so that codes compare like strings.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Dictionary {
-    texts: Strings,
+    strings: Strings,
 }
 
 impl Dictionary {
     /// # Panics
     ///
-    /// If `texts` are not in strictly ascending order.
-    pub fn from_sorted(texts: Strings) -> Self {
-        let sorted = Dictionary::checked(texts);
+    /// If `strings` are not in strictly ascending order.
+    pub fn from_sorted(strings: Strings) -> Self {
+        let sorted = Dictionary::checked(strings);
         assert!(sorted.is_some(), "a dictionary is sorted, with each string once");
         sorted.unwrap_or_default()
     }
 
     /// Like [`from_sorted`](Self::from_sorted), for untrusted strings; `None` if they are not in
     /// strictly ascending order.
-    pub(crate) fn checked(texts: Strings) -> Option<Self> {
-        let is_rising = (1..texts.len()).all(|at| texts.get(at - 1) < texts.get(at));
-        is_rising.then_some(Dictionary { texts })
+    pub(crate) fn checked(strings: Strings) -> Option<Self> {
+        let is_rising = (1..strings.len()).all(|at| strings.get(at - 1) < strings.get(at));
+        is_rising.then_some(Dictionary { strings })
     }
 
     /// Returns the code of `text`, or the code of the first greater string as `Err`. A binary
@@ -179,10 +179,10 @@ impl Dictionary {
     ///
     /// If the string is not in the dictionary; the code may be the dictionary's length.
     pub fn code_of(&self, text: &str) -> Result<u32, u32> {
-        let (mut low, mut high) = (0, self.texts.len());
+        let (mut low, mut high) = (0, self.strings.len());
         while low < high {
             let middle = low.midpoint(high);
-            match self.texts.get(middle).cmp(text) {
+            match self.strings.get(middle).cmp(text) {
                 std::cmp::Ordering::Less => low = middle + 1,
                 std::cmp::Ordering::Greater => high = middle,
                 std::cmp::Ordering::Equal => return Ok(middle as u32),
@@ -196,7 +196,7 @@ impl Deref for Dictionary {
     type Target = Strings;
 
     fn deref(&self) -> &Strings {
-        &self.texts
+        &self.strings
     }
 }
 
@@ -209,10 +209,10 @@ mod tests {
     proptest! {
         #[test]
         fn a_string_key_does_not_depend_on_neighbours(
-            texts in proptest::collection::vec("[a\u{0}é]{0,12}", 0..20),
+            strings in proptest::collection::vec("[a\u{0}é]{0,12}", 0..20),
         ) {
-            let all: Strings = texts.iter().map(String::as_str).collect();
-            for (at, text) in texts.iter().enumerate() {
+            let all: Strings = strings.iter().map(String::as_str).collect();
+            for (at, text) in strings.iter().enumerate() {
                 prop_assert_eq!(all.key(at), text_key(text), "{:?}", text);
             }
         }

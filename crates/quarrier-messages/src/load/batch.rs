@@ -83,8 +83,8 @@ impl Batch {
     /// Returns the bytes of memory of the packed messages, with an estimate for hidden columns.
     pub(super) fn nbytes(&self) -> usize {
         let dictionaries = (0..self.rows.fields()).map(|at| {
-            let (ends, texts) = self.rows.dictionary(FieldId::new(at));
-            size_of_val(ends) + texts.len()
+            let (ends, strings) = self.rows.dictionary(FieldId::new(at));
+            size_of_val(ends) + strings.len()
         });
         self.packed_bytes + dictionaries.sum::<usize>()
     }

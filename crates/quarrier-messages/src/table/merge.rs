@@ -42,7 +42,7 @@ impl Table {
         let is_small = |segment| self.segment_rows(segment) <= SEGMENT_ROWS / 2;
         let mut table = self.regrouped(&[], is_small, workers);
         for column in &mut table.columns {
-            if let Some(smaller) = with_used_texts(column, workers) {
+            if let Some(smaller) = with_used_strings(column, workers) {
                 *column = smaller;
             }
         }
@@ -142,7 +142,7 @@ impl Table {
 
 /// Returns the column with a dictionary of only the strings that its rows use; `None` if that is
 /// not much smaller.
-fn with_used_texts(column: &Column, workers: usize) -> Option<Column> {
+fn with_used_strings(column: &Column, workers: usize) -> Option<Column> {
     let dictionary = column.dictionary.as_ref()?;
     let mut is_used = vec![false; dictionary.len()];
     for segment in &column.segments {
@@ -157,10 +157,10 @@ fn with_used_texts(column: &Column, workers: usize) -> Option<Column> {
     if 2 * used > dictionary.len() {
         return None;
     }
-    let (mut texts, mut codes) = (Strings::new(), vec![0; dictionary.len()]);
+    let (mut strings, mut codes) = (Strings::new(), vec![0; dictionary.len()]);
     for (text, (code, is_used)) in dictionary.iter().zip(codes.iter_mut().zip(is_used)) {
         if is_used {
-            *code = texts.push(text)?;
+            *code = strings.push(text)?;
         }
     }
     let segments = in_parallel(column.segments.iter().collect(), workers, |segment| {
@@ -169,7 +169,7 @@ fn with_used_texts(column: &Column, workers: usize) -> Option<Column> {
         let data = RawData::Codes((0..segment.rows()).map(|row| code(row).unwrap_or(0)).collect());
         Arc::new(SegmentColumn::pack(&RawColumn { valid: segment.valid().to_vec(), data }))
     });
-    let dictionary = (used > 0).then(|| Arc::new(Dictionary::from_sorted(texts)));
+    let dictionary = (used > 0).then(|| Arc::new(Dictionary::from_sorted(strings)));
     Some(Column { rounded: column.rounded, ..Column::of(dictionary, segments) })
 }
 

@@ -235,7 +235,7 @@ impl Column {
     ///
     /// If the segment or row does not exist.
     pub fn value(&self, segment: usize, row: usize) -> Value<&str> {
-        self.segments[segment].value(row, self.texts())
+        self.segments[segment].value(row, self.strings())
     }
 
     /// Returns the string of a row of a segment, in a column of strings.
@@ -244,10 +244,10 @@ impl Column {
     ///
     /// If the segment or row does not exist.
     pub fn text(&self, segment: usize, row: usize) -> Option<&str> {
-        self.segments[segment].text(row, self.texts())
+        self.segments[segment].text(row, self.strings())
     }
 
-    fn texts(&self) -> Option<&Strings> {
+    fn strings(&self) -> Option<&Strings> {
         self.dictionary.as_ref().map(|dictionary| &***dictionary)
     }
 

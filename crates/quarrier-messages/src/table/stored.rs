@@ -29,7 +29,7 @@ impl Table {
             out.number(column.rounded)?;
             out.number(u8::from(column.dictionary.is_some()))?;
             if let Some(dictionary) = &column.dictionary {
-                out.texts(dictionary)?;
+                out.strings(dictionary)?;
             }
             for segment in &column.segments {
                 out.segment(segment)?;

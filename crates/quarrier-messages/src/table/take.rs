@@ -69,7 +69,7 @@ impl Table {
             Kind::Float => RawData::Float(self.floats(column, rows)),
             Kind::Text => match self.codes(column, rows) {
                 Some(codes) => RawData::Codes(codes),
-                None => self.texts(column, rows),
+                None => self.strings(column, rows),
             },
             Kind::Null => RawData::Null(rows.len()),
             Kind::Decimal { scale } if column.is_wide() => {
@@ -149,9 +149,9 @@ impl Table {
         (!is_plain).then(|| numbers.into_iter().map(|code| code as u32).collect())
     }
 
-    fn texts(&self, column: &Column, rows: &[u64]) -> RawData {
+    fn strings(&self, column: &Column, rows: &[u64]) -> RawData {
         let (mut ends, mut bytes) = (Vec::with_capacity(rows.len()), Vec::new());
-        let dictionary = column.texts();
+        let dictionary = column.strings();
         self.for_each_group(column, rows, |segment, places| {
             for place in places {
                 bytes.extend_from_slice(segment.text(place, dictionary).unwrap_or("").as_bytes());

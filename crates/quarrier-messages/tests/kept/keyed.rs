@@ -277,8 +277,8 @@ fn a_table_of_few_keys_stays_small_however_often_they_are_replaced() {
         take(&store, &lines).unwrap();
         let table = alone(&store).unwrap();
         assert_eq!(table.rows(), 100);
-        let texts = table.columns()[3].dictionary().map_or(0, |it| it.len());
-        assert!(texts <= 10_000 && table.segments() <= 64, "{texts}, {}", table.segments());
+        let strings = table.columns()[3].dictionary().map_or(0, |it| it.len());
+        assert!(strings <= 10_000 && table.segments() <= 64, "{strings}, {}", table.segments());
     }
     let last: String = (19_900..20_000).map(line).collect();
     assert_same(&alone(&store).unwrap(), &at_once(&last), "in the end");

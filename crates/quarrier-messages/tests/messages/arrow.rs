@@ -187,9 +187,9 @@ fn batches_of_any_size_become_full_segments_in_order() {
     let numbers: Vec<_> = (0..rows).collect();
     let batch = |numbers: &[i64]| {
         let a: ArrayRef = Arc::new(Int64Array::from(numbers.to_vec()));
-        let texts =
+        let strings =
             numbers.iter().map(|number| (number % 9 > 0).then(|| (number % 70).to_string()));
-        let b: ArrayRef = Arc::new(texts.collect::<StringArray>());
+        let b: ArrayRef = Arc::new(strings.collect::<StringArray>());
         RecordBatch::try_from_iter_with_nullable([("a", a, true), ("b", b, true)]).unwrap()
     };
     for size in [999, 65_536, 100_000, 1 << 20] {

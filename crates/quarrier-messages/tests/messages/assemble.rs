@@ -209,10 +209,10 @@ proptest! {
 }
 
 fn one_column(data: Vec<(RawData, &[&str])>) -> Vec<Part> {
-    let part = |(place, (data, texts)): (usize, (RawData, &[&str]))| {
+    let part = |(place, (data, strings)): (usize, (RawData, &[&str]))| {
         let rows = data.rows() as u32;
         let packed = SegmentColumn::pack(&RawColumn { valid: Vec::new(), data });
-        let dictionary = texts.iter().copied().collect();
+        let dictionary = strings.iter().copied().collect();
         let fields = vec![PartField { name: "a".into(), dictionary, rounded: 0 }];
         let columns = vec![Some(packed)];
         Part { fields, segments: vec![PartSegment { place: place as u64, rows, columns }] }
@@ -273,7 +273,7 @@ fn repeated_long_strings_are_not_spelled_out() {
 }
 
 #[test]
-fn tables_that_share_their_texts_share_segments() {
+fn tables_that_share_their_strings_share_segments() {
     let codes = |codes| one_column(vec![(RawData::Codes(codes), &["a", "b"])]);
     let one = Table::assemble(codes(vec![0, 1]), 1);
     let two = Table::assemble(codes(vec![1, 1]), 1);

@@ -13,10 +13,10 @@ fn column(cells: &[Cell<'_>]) -> (RawColumn, Vec<String>) {
     }
     let mut found = None;
     builder.finish_segment(|_, raw| found = Some(raw.clone()));
-    (found.unwrap(), texts(&builder, field))
+    (found.unwrap(), strings(&builder, field))
 }
 
-fn texts(builder: &RowBuilder, field: FieldId) -> Vec<String> {
+fn strings(builder: &RowBuilder, field: FieldId) -> Vec<String> {
     let (ends, bytes) = builder.dictionary(field);
     let starts = std::iter::once(0).chain(ends.iter().copied());
     let text = |(start, end): (u32, &u32)| bytes[start as usize..*end as usize].to_vec();
@@ -91,7 +91,7 @@ fn digits_lost_in_floats_are_counted() {
 #[test]
 fn a_number_among_strings_is_written_in_its_shortest_form() {
     let decimal = |mantissa, scale| Cell::Decimal { mantissa, scale };
-    let (_, texts) = column(&[
+    let (_, strings) = column(&[
         Cell::Text(""),
         decimal(-150, 2),
         decimal(-5, 3),
@@ -117,7 +117,7 @@ fn a_number_among_strings_is_written_in_its_shortest_form() {
         "1969-12-31 23:59:59.999999999",
         "1970-01-01 00:00:01.5",
     ];
-    assert_eq!(texts, expected);
+    assert_eq!(strings, expected);
 }
 
 #[test]
@@ -140,9 +140,9 @@ fn rolled_back_rows_vanish_and_the_later_of_two_values_counts() {
     builder.finish_segment(|_, raw| columns.push(raw.clone()));
     assert_eq!(columns[0].data, RawData::Integer((0..1000).collect()));
     let RawData::Codes(codes) = &columns[1].data else { panic!("text has codes") };
-    let texts = texts(&builder, b);
+    let strings = strings(&builder, b);
     for (row, &code) in codes.iter().enumerate() {
-        assert_eq!(texts[code as usize], (row % 3).to_string());
+        assert_eq!(strings[code as usize], (row % 3).to_string());
     }
     assert!(columns.iter().all(|column| column.valid.is_empty()));
 }
@@ -168,7 +168,7 @@ fn an_unprofitable_dictionary_is_dropped_and_strings_stay_unchanged() {
         let mut found = None;
         builder.finish_segment(|_, raw| found = Some(raw.clone()));
         let raw = found.unwrap();
-        let known = texts(&builder, field);
+        let known = strings(&builder, field);
         let mut start = 0;
         for at in 0..SEGMENT_ROWS {
             let is_null = (first + at as u32) % 7 == 3;
@@ -218,7 +218,7 @@ fn numbered_strings_survive_rollbacks() {
     }
     let mut found = None;
     builder.finish_segment(|_, raw| found = Some(raw.clone()));
-    let (known, raw) = (texts(&builder, field), found.unwrap());
+    let (known, raw) = (strings(&builder, field), found.unwrap());
     let RawData::Codes(codes) = raw.data else { panic!("no codes") };
     assert_eq!(codes.len(), 60_000);
     for (row, &code) in codes.iter().enumerate() {
@@ -294,12 +294,12 @@ fn times_become_strings_again_after_another_string() {
     check(&cells, RawData::Timestamp(values.to_vec()));
     cells.insert(3, Null);
     cells.push(Text("soon"));
-    let (raw, texts) = column(&cells);
+    let (raw, strings) = column(&cells);
     assert_eq!(raw.data, RawData::Codes(vec![0, 1, 2, 0, 3, 4, 5, 6, 7]));
-    assert_eq!(texts[..7], times);
-    let (_, texts) = column(&[Text("2024-05-31T12:00:00Z"), Timestamp(0), Date(0), Text("x")]);
+    assert_eq!(strings[..7], times);
+    let (_, strings) = column(&[Text("2024-05-31T12:00:00Z"), Timestamp(0), Date(0), Text("x")]);
     let expected = ["2024-05-31T12:00:00Z", "1970-01-01 00:00:00", "x"];
-    assert_eq!([&*texts[0], &*texts[1], &*texts[texts.len() - 1]], expected);
+    assert_eq!([&*strings[0], &*strings[1], &*strings[strings.len() - 1]], expected);
     for none in [
         "2023-02-29",
         "2024-13-01",

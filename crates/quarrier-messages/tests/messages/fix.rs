@@ -217,10 +217,10 @@ proptest! {
 
     #[test]
     fn a_message_is_accepted_if_the_naive_check_accepts_it(
-        texts in proptest::collection::vec("[a-c1=]{1,9}", 0..4),
+        strings in proptest::collection::vec("[a-c1=]{1,9}", 0..4),
         change in proptest::option::of((any::<prop::sample::Index>(), "[0-9a\u{1}=]")),
     ) {
-        let body: String = texts.iter().map(|text| format!("58={text}|")).collect();
+        let body: String = strings.iter().map(|text| format!("58={text}|")).collect();
         let mut bytes = message(&format!("35=D|{body}"));
         if let Some((at, byte)) = change {
             let at = at.index(bytes.len());

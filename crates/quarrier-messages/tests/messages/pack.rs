@@ -6,7 +6,7 @@ use quarrier_messages::column::{Data, Lanes, SegmentColumn, Strings, Zone, float
 use quarrier_messages::{Kind, Value};
 
 /// Returns the value of a raw column's row.
-pub(crate) fn raw_value(raw: &RawColumn, row: usize, texts: &Strings) -> Value {
+pub(crate) fn raw_value(raw: &RawColumn, row: usize, strings: &Strings) -> Value {
     if !raw.valid.is_empty() && raw.valid[row / 64] >> (row % 64) & 1 == 0 {
         return Value::Null;
     }
@@ -23,7 +23,7 @@ pub(crate) fn raw_value(raw: &RawColumn, row: usize, texts: &Strings) -> Value {
         RawData::Float(values) => Value::Float(values[row]),
         RawData::Date(values) => Value::Date(values[row]),
         RawData::Timestamp(values) => Value::Timestamp(values[row]),
-        RawData::Codes(codes) => Value::Text(texts.get(codes[row] as usize).into()),
+        RawData::Codes(codes) => Value::Text(strings.get(codes[row] as usize).into()),
         RawData::Text { ends, bytes } => {
             let start = if row == 0 { 0 } else { ends[row - 1] as usize };
             let text = std::str::from_utf8(&bytes[start..ends[row] as usize]).unwrap();
@@ -40,18 +40,18 @@ pub(crate) fn same(a: &Value, b: &Value) -> bool {
     }
 }
 
-fn key(packed: &SegmentColumn, row: usize, texts: &Strings) -> Option<i128> {
-    if let Value::Decimal { mantissa, .. } = packed.value(row, Some(texts)) {
+fn key(packed: &SegmentColumn, row: usize, strings: &Strings) -> Option<i128> {
+    if let Value::Decimal { mantissa, .. } = packed.value(row, Some(strings)) {
         return Some(mantissa);
     }
-    narrow_key(packed, row, texts).map(i128::from)
+    narrow_key(packed, row, strings).map(i128::from)
 }
 
-fn narrow_key(packed: &SegmentColumn, row: usize, texts: &Strings) -> Option<i64> {
+fn narrow_key(packed: &SegmentColumn, row: usize, strings: &Strings) -> Option<i64> {
     if let (Data::Codes(codes), true) = (packed.data(), packed.is_valid(row)) {
         return Some(codes.get(row));
     }
-    Some(match packed.value(row, Some(texts)) {
+    Some(match packed.value(row, Some(strings)) {
         Value::Null => return None,
         Value::Boolean(truth) => truth.into(),
         Value::Integer(number) | Value::Timestamp(number) => number,
@@ -63,26 +63,26 @@ fn narrow_key(packed: &SegmentColumn, row: usize, texts: &Strings) -> Option<i64
 }
 
 /// Packs, compares everything, and returns the packed column.
-fn check(raw: &RawColumn, texts: &Strings) -> SegmentColumn {
+fn check(raw: &RawColumn, strings: &Strings) -> SegmentColumn {
     let packed = SegmentColumn::pack(raw);
     let rows = raw.data.rows();
     assert_eq!(packed.rows(), rows);
     for row in 0..rows {
         let (was, is) =
-            (raw_value(raw, row, texts), packed.value(row, Some(texts)).map_text(Into::into));
+            (raw_value(raw, row, strings), packed.value(row, Some(strings)).map_text(Into::into));
         assert!(same(&was, &is), "row {row} was {was:?} and is {is:?} in {}", packed.encoding());
         assert_eq!(packed.is_valid(row), was != Value::Null);
     }
-    check_zones(&packed, texts);
+    check_zones(&packed, strings);
     check_padding(&packed);
     packed
 }
 
-fn check_zones(packed: &SegmentColumn, texts: &Strings) {
+fn check_zones(packed: &SegmentColumn, strings: &Strings) {
     let rows = packed.rows();
     let zone = |rows: std::ops::Range<usize>| {
         rows.fold(Zone::EMPTY, |zone, row| {
-            zone.joined(match key(packed, row, texts) {
+            zone.joined(match key(packed, row, strings) {
                 Some(key) => Zone { min: key, max: key, nulls: 0 },
                 None => Zone { nulls: 1, ..Zone::EMPTY },
             })
@@ -143,9 +143,9 @@ fn raw(data: RawData) -> RawColumn {
 }
 
 /// Makes plain strings.
-fn plain(texts: &[&str]) -> RawData {
-    let texts: Strings = texts.iter().copied().collect();
-    RawData::Text { ends: texts.ends().to_vec(), bytes: texts.bytes().to_vec() }
+fn plain(strings: &[&str]) -> RawData {
+    let strings: Strings = strings.iter().copied().collect();
+    RawData::Text { ends: strings.ends().to_vec(), bytes: strings.bytes().to_vec() }
 }
 
 const EXTREMES: [i64; 9] = [0, 1, -1, 255, 256, 65_536, 1 << 32, i64::MIN, i64::MAX];
@@ -277,8 +277,8 @@ fn float_keys_of_extremes_are_in_order_and_nan_is_last() {
 
 #[test]
 fn lanes_are_as_narrow_as_the_range() {
-    let texts = Strings::new();
-    let encoding = |values: Vec<i64>| check(&raw(RawData::Integer(values)), &texts).encoding();
+    let strings = Strings::new();
+    let encoding = |values: Vec<i64>| check(&raw(RawData::Integer(values)), &strings).encoding();
     let from_to =
         |from: i64, to: i64| (0..100).map(move |row| if row % 2 == 0 { from } else { to });
     assert_eq!(encoding(vec![7; 100]), "constant");

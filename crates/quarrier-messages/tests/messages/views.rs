@@ -91,9 +91,9 @@ fn values_are_decoded_from_their_numbers() {
     let views = Views::new(Arc::clone(&table));
     let dictionary = table.columns()[5].dictionary().unwrap();
     let codes: Vec<Option<i64>> = [Some(2), None, Some(0)].into();
-    let texts = views.values(5, &codes);
-    let texts: Vec<Option<&str>> = texts.as_string_view().iter().collect();
-    assert_eq!(texts, [Some(dictionary.get(2)), None, Some(dictionary.get(0))]);
+    let strings = views.values(5, &codes);
+    let strings: Vec<Option<&str>> = strings.as_string_view().iter().collect();
+    assert_eq!(strings, [Some(dictionary.get(2)), None, Some(dictionary.get(0))]);
     for (column, expected) in [
         (0, Value::Integer(1)),
         (1, Value::Decimal { mantissa: 1, scale: 2 }),

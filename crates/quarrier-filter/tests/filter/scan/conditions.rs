@@ -246,8 +246,8 @@ fn a_fault_that_another_condition_decides_is_none() {
 #[test]
 fn a_negated_decimal_keeps_its_digits() {
     let table = table(3, &[5000]);
-    let texts = ["-(small * 0.0007) > runs - 5000", "-money < small", "1.5 > -(money + small)"];
-    let conditions = texts.map(|text| sql::condition(text, table.schema()).unwrap());
+    let strings = ["-(small * 0.0007) > runs - 5000", "-money < small", "1.5 > -(money + small)"];
+    let conditions = strings.map(|text| sql::condition(text, table.schema()).unwrap());
     check(&table, &conditions);
 }
 

@@ -7,8 +7,8 @@ use super::conditions::condition;
 use super::tables::{Random, table};
 use super::{count, rows};
 
-fn queries(table: &quarrier_messages::Table, texts: &[&str]) -> Vec<Query> {
-    texts.iter().map(|text| count(sql::condition(text, table.schema()).unwrap())).collect()
+fn queries(table: &quarrier_messages::Table, strings: &[&str]) -> Vec<Query> {
+    strings.iter().map(|text| count(sql::condition(text, table.schema()).unwrap())).collect()
 }
 
 #[test]
@@ -25,16 +25,16 @@ fn steps_stand_in_the_order_of_their_evaluation_with_their_text() {
     );
     let explanation = Scan::new(&table, &queries).workers(2).explain();
     assert_eq!((explanation.rows, explanation.blocks), (9096, 3));
-    let texts = |query: usize| -> Vec<(usize, &str)> {
+    let strings = |query: usize| -> Vec<(usize, &str)> {
         let steps = &explanation.queries[query].steps;
         steps.iter().map(|step| (step.depth, step.text.as_str())).collect()
     };
-    assert_eq!(texts(0)[0], (0, "AND"));
-    assert!(texts(0).contains(&(1, "word = 'ab'")), "{explanation}");
-    assert!(texts(0).contains(&(1, "tiny IS NOT NULL")), "{explanation}");
-    assert!(texts(1).contains(&(1, "small NOT BETWEEN 10 AND 20")), "{explanation}");
-    assert_eq!(texts(2), [(0, "small * 2 > wide")], "{explanation}");
-    assert!(texts(3).contains(&(1, "word IN ('a', 'zz top')")), "{explanation}");
+    assert_eq!(strings(0)[0], (0, "AND"));
+    assert!(strings(0).contains(&(1, "word = 'ab'")), "{explanation}");
+    assert!(strings(0).contains(&(1, "tiny IS NOT NULL")), "{explanation}");
+    assert!(strings(1).contains(&(1, "small NOT BETWEEN 10 AND 20")), "{explanation}");
+    assert_eq!(strings(2), [(0, "small * 2 > wide")], "{explanation}");
+    assert!(strings(3).contains(&(1, "word IN ('a', 'zz top')")), "{explanation}");
     assert!(!explanation.queries[3].faults.is_empty());
     let shared = explanation.queries[0].steps.iter().find(|step| step.text == "word = 'ab'");
     let shared = shared.unwrap();
@@ -51,8 +51,9 @@ fn steps_stand_in_the_order_of_their_evaluation_with_their_text() {
 #[test]
 fn bytes_touched_are_those_of_the_columns_however_many_tests_read_them() {
     let table = table(3, &[4096]);
-    let run =
-        |texts: &[&str]| Scan::new(&table, &queries(&table, texts)).run_explained().1.work.unwrap();
+    let run = |strings: &[&str]| {
+        Scan::new(&table, &queries(&table, strings)).run_explained().1.work.unwrap()
+    };
     let one = run(&["wide > 500000"]);
     let two = run(&["wide > 500000", "wide > 600000"]);
     assert!(one.bytes_touched >= 4096 * 4, "{one:?}");

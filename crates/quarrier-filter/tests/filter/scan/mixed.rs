@@ -83,10 +83,10 @@ fn assembled(all: &[Row], random: &mut Random) -> Table {
         let mut columns =
             vec![Some(SegmentColumn::pack(&RawColumn { valid: Vec::new(), data: numbers }))];
         for column in [1, 2] {
-            let texts = own.iter().map(|row| if column == 1 { &row.0 } else { &row.1 });
-            let texts: Vec<Option<&str>> = texts.map(Option::as_deref).collect();
+            let strings = own.iter().map(|row| if column == 1 { &row.0 } else { &row.1 });
+            let strings: Vec<Option<&str>> = strings.map(Option::as_deref).collect();
             let is_plain = random.below(2) == 0;
-            columns.push(Some(segment(&texts, is_plain, &mut dictionaries[column])));
+            columns.push(Some(segment(&strings, is_plain, &mut dictionaries[column])));
         }
         let place = segments.len() as u64;
         segments.push(PartSegment { place, rows: own.len() as u32, columns });
@@ -99,12 +99,12 @@ fn assembled(all: &[Row], random: &mut Random) -> Table {
     Table::assemble_packed(vec![part], 2, None, packing)
 }
 
-fn segment(texts: &[Option<&str>], is_plain: bool, dictionary: &mut Strings) -> SegmentColumn {
-    let mut valid = vec![0u64; texts.len().div_ceil(64)];
+fn segment(strings: &[Option<&str>], is_plain: bool, dictionary: &mut Strings) -> SegmentColumn {
+    let mut valid = vec![0u64; strings.len().div_ceil(64)];
     let (mut codes, mut ends, mut bytes) = (Vec::new(), Vec::new(), Vec::new());
     let mut known: std::collections::HashMap<String, u32> =
         dictionary.iter().map(str::to_string).zip(0..).collect();
-    for (row, text) in texts.iter().enumerate() {
+    for (row, text) in strings.iter().enumerate() {
         if let Some(text) = text {
             valid[row / 64] |= 1 << (row % 64);
             bytes.extend_from_slice(text.as_bytes());
@@ -128,8 +128,8 @@ fn segment(texts: &[Option<&str>], is_plain: bool, dictionary: &mut Strings) -> 
 
 /// Draws a condition on one column of strings, for any way of evaluating it.
 fn test(column: &str, random: &mut Random) -> String {
-    let texts = ["", "a", "ab", "low", "u", "u5", "same beginning ", "same beginning 5", "upper"];
-    let quoted = |random: &mut Random| format!("'{}'", random.pick(&texts));
+    let strings = ["", "a", "ab", "low", "u", "u5", "same beginning ", "same beginning 5", "upper"];
+    let quoted = |random: &mut Random| format!("'{}'", random.pick(&strings));
     let (a, b, c) = (quoted(random), quoted(random), quoted(random));
     let op = *random.pick(&["=", "<>", "<", "<=", ">", ">="]);
     let pattern =

@@ -11,24 +11,24 @@ use quarrier_messages::{Kind, Part, PartField, PartSegment, Table, Value};
 use super::check;
 
 /// A column of strings, `None` for NULL, and a column of row numbers.
-fn table(texts: &[Option<String>]) -> Table {
+fn table(strings: &[Option<String>]) -> Table {
     let (mut ends, mut bytes) = (Vec::new(), Vec::new());
-    let mut valid = vec![0u64; texts.len().div_ceil(64)];
-    for (row, text) in texts.iter().enumerate() {
+    let mut valid = vec![0u64; strings.len().div_ceil(64)];
+    for (row, text) in strings.iter().enumerate() {
         if let Some(text) = text {
             valid[row / 64] |= 1 << (row % 64);
             bytes.extend_from_slice(text.as_bytes());
         }
         ends.push(bytes.len() as u32);
     }
-    let numbers = (0..texts.len() as i64).collect();
+    let numbers = (0..strings.len() as i64).collect();
     let columns = [
         RawColumn { valid, data: RawData::Text { ends, bytes } },
         RawColumn { valid: Vec::new(), data: RawData::Integer(numbers) },
     ];
     let columns = columns.iter().map(|column| Some(SegmentColumn::pack(column))).collect();
     let field = |name: &str| PartField { name: name.into(), ..PartField::default() };
-    let segments = vec![PartSegment { place: 0, rows: texts.len() as u32, columns }];
+    let segments = vec![PartSegment { place: 0, rows: strings.len() as u32, columns }];
     let table = Table::assemble(vec![Part { fields: vec![field("t"), field("n")], segments }], 1);
     assert_eq!(table.schema().fields[0].kind, Kind::Text);
     table
@@ -40,8 +40,8 @@ fn like(pattern: &str) -> Expr {
 }
 
 /// Repeats the strings up to `rows` rows, each time in another order.
-fn repeated(texts: &[Option<String>], rows: usize) -> Vec<Option<String>> {
-    (0..rows).map(|row| texts[(row + row / texts.len() * 3) % texts.len()].clone()).collect()
+fn repeated(strings: &[Option<String>], rows: usize) -> Vec<Option<String>> {
+    (0..rows).map(|row| strings[(row + row / strings.len() * 3) % strings.len()].clone()).collect()
 }
 
 proptest! {
@@ -51,12 +51,12 @@ proptest! {
     /// frequent.
     #[test]
     fn a_pattern_selects_the_same_rows_as_the_naive_evaluator(
-        texts in prop::collection::vec(prop::option::weighted(0.9, "[abé]{0,8}"), 1..40),
+        strings in prop::collection::vec(prop::option::weighted(0.9, "[abé]{0,8}"), 1..40),
         rows in prop_oneof![1..200_usize, Just(4096), Just(4097), Just(8200)],
         needles in prop::collection::vec("[abé]{3,5}", 2),
         few in 0..30_i64,
     ) {
-        let table = table(&repeated(&texts, rows));
+        let table = table(&repeated(&strings, rows));
         let [first, second] = &needles[..] else { unreachable!() };
         let patterns = [
             format!("%{first}%"),
@@ -93,14 +93,14 @@ proptest! {
     /// Strings shorter than the compared prefix, and longer; characters of one byte and of two.
     #[test]
     fn prefixes_select_the_same_rows_as_the_naive_evaluator(
-        texts in prop::collection::vec(prop::option::weighted(0.9, PREFIXES), 1..40),
+        strings in prop::collection::vec(prop::option::weighted(0.9, PREFIXES), 1..40),
         rows in prop_oneof![1..200_usize, Just(4096), Just(4097)],
         list in prop::collection::vec(PREFIXES, 1..40),
         characters in 0..10_i64,
         start in prop_oneof![4 => Just(1), 1 => 0..3_i64],
         with_null in any::<bool>(),
     ) {
-        let table = table(&repeated(&texts, rows));
+        let table = table(&repeated(&strings, rows));
         let number = |number| Expr::Literal(Value::Integer(number));
         let arguments = vec![Expr::Column(0), number(start), number(characters)];
         let operand = Box::new(Expr::Call { function: Function::Substring, arguments });
@@ -113,8 +113,8 @@ proptest! {
 
 #[test]
 fn a_pattern_does_not_match_across_strings() {
-    let texts = ["xa", "aab", "aaab", "", "aa", "aa", "b", "specia", "l", "special"];
-    let table = table(&texts.map(|text| Some(text.to_string())));
+    let strings = ["xa", "aab", "aaab", "", "aa", "aa", "b", "specia", "l", "special"];
+    let table = table(&strings.map(|text| Some(text.to_string())));
     for (pattern, expected) in
         [("%aab%", vec![1, 2]), ("%aaab%", vec![2]), ("%special%", vec![9]), ("%lspe%", vec![])]
     {

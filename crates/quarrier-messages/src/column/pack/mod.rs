@@ -46,9 +46,9 @@ pub(super) fn pack(raw: &RawColumn) -> SegmentColumn {
             (Kind::Float, data, zones)
         }
         RawData::Text { ends, bytes } => {
-            let texts = Strings::from_parts(ends.clone(), bytes.clone());
-            let zones = text_zones(&texts, &valid);
-            (Kind::Text, Data::Text(texts), zones)
+            let strings = Strings::from_parts(ends.clone(), bytes.clone());
+            let zones = text_zones(&strings, &valid);
+            (Kind::Text, Data::Text(strings), zones)
         }
     };
     SegmentColumn::of(kind, rows, valid, data, zones)

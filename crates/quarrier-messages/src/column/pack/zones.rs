@@ -104,13 +104,13 @@ pub(crate) fn zones_of<T: Copy>(values: &[T], valid: &[u64], key: impl Fn(T) -> 
 }
 
 /// Returns the zone maps of plain strings.
-pub(crate) fn text_zones(texts: &Strings, valid: &[u64]) -> Zones {
-    let mut zones = Zones::new(texts.len());
-    for first in (0..texts.len()).step_by(BLOCK_ROWS) {
+pub(crate) fn text_zones(strings: &Strings, valid: &[u64]) -> Zones {
+    let mut zones = Zones::new(strings.len());
+    for first in (0..strings.len()).step_by(BLOCK_ROWS) {
         let mut zone = Narrow::EMPTY;
-        for row in first..texts.len().min(first + BLOCK_ROWS) {
+        for row in first..strings.len().min(first + BLOCK_ROWS) {
             if valid.is_empty() || valid[row / 64] >> (row % 64) & 1 == 1 {
-                let key = texts.key(row);
+                let key = strings.key(row);
                 (zone.min, zone.max) = (zone.min.min(key), zone.max.max(key));
             } else {
                 zone.nulls += 1;

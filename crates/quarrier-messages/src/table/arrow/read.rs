@@ -160,7 +160,7 @@ fn text_bytes_of(leaves: &[Leaf], batch: &RecordBatch) -> usize {
 struct Worker<'l> {
     leaves: &'l [Leaf],
     /// Builders of string columns.
-    texts: Vec<Option<RowBuilder>>,
+    strings: Vec<Option<RowBuilder>>,
     segments: Vec<PartSegment>,
     /// Number of values that lost digits, by column.
     rounded: Vec<u64>,
@@ -169,8 +169,8 @@ struct Worker<'l> {
 impl<'l> Worker<'l> {
     fn new(leaves: &'l [Leaf]) -> Self {
         let text = |leaf: &Leaf| (leaf.kind == Kind::Text).then(|| RowBuilder::new(1));
-        let texts = leaves.iter().map(text).collect();
-        Worker { leaves, texts, segments: Vec::new(), rounded: vec![0; leaves.len()] }
+        let strings = leaves.iter().map(text).collect();
+        Worker { leaves, strings, segments: Vec::new(), rounded: vec![0; leaves.len()] }
     }
 
     /// Processes pieces until there are no more. After an error, no worker gets any.
@@ -190,10 +190,11 @@ impl<'l> Worker<'l> {
 
     fn segment(&mut self, pieces: &Pieces) -> Result<()> {
         let mut columns = Vec::with_capacity(self.leaves.len());
-        for ((leaf, texts), lost) in self.leaves.iter().zip(&mut self.texts).zip(&mut self.rounded)
+        for ((leaf, strings), lost) in
+            self.leaves.iter().zip(&mut self.strings).zip(&mut self.rounded)
         {
-            columns.push(Some(match texts {
-                Some(texts) => text_column(leaf, pieces, texts)?,
+            columns.push(Some(match strings {
+                Some(strings) => text_column(leaf, pieces, strings)?,
                 None => SegmentColumn::pack(&number_column(leaf, pieces, lost)?),
             }));
         }
@@ -203,11 +204,11 @@ impl<'l> Worker<'l> {
     }
 
     fn into_part(self) -> Part {
-        let fields = self.leaves.iter().zip(self.texts).zip(self.rounded);
-        let fields = fields.map(|((leaf, texts), rounded)| {
-            let dictionary = match texts {
-                Some(texts) if !self.segments.is_empty() => {
-                    let (ends, bytes) = texts.dictionary(FieldId::new(0));
+        let fields = self.leaves.iter().zip(self.strings).zip(self.rounded);
+        let fields = fields.map(|((leaf, strings), rounded)| {
+            let dictionary = match strings {
+                Some(strings) if !self.segments.is_empty() => {
+                    let (ends, bytes) = strings.dictionary(FieldId::new(0));
                     Strings::from_parts(ends.to_vec(), bytes.to_vec())
                 }
                 _ => Strings::new(),
@@ -218,16 +219,16 @@ impl<'l> Worker<'l> {
     }
 }
 
-fn text_column(leaf: &Leaf, pieces: &Pieces, texts: &mut RowBuilder) -> Result<SegmentColumn> {
-    let Some(field) = texts.field("") else { unreachable!("a builder without fields takes one") };
+fn text_column(leaf: &Leaf, pieces: &Pieces, strings: &mut RowBuilder) -> Result<SegmentColumn> {
+    let Some(field) = strings.field("") else { unreachable!("a builder without fields takes one") };
     for (number, batch) in pieces.batches.iter().enumerate() {
         let (array, nulls) = leaf.array(batch);
         for_each_text(&array, nulls.as_ref(), &mut |text| {
             match text {
-                Some(text) => texts.text(field, text),
-                None => texts.null(field),
+                Some(text) => strings.text(field, text),
+                None => strings.null(field),
             }
-            texts.commit();
+            strings.commit();
         })
         .map_err(|row| {
             let row = row_number(pieces, number, row);
@@ -235,7 +236,7 @@ fn text_column(leaf: &Leaf, pieces: &Pieces, texts: &mut RowBuilder) -> Result<S
         })?;
     }
     let mut packed = SegmentColumn::nulls(Kind::Text, pieces.rows);
-    texts.finish_segment(|_, raw| packed = SegmentColumn::pack(raw));
+    strings.finish_segment(|_, raw| packed = SegmentColumn::pack(raw));
     Ok(packed)
 }
 

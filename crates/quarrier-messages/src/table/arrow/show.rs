@@ -68,7 +68,7 @@ fn shown(kind: Kind, column: &Column) -> Shown {
     if dictionary.len() > i32::MAX as usize || column.segments().iter().any(is_plain) {
         return Shown::View;
     }
-    Shown::Dictionary(Arc::new(strings(dictionary, dictionary.clone(), None)))
+    Shown::Dictionary(Arc::new(string_array(dictionary, dictionary.clone(), None)))
 }
 
 pub(super) fn data_type(kind: Kind, column: &Column, shown: &Shown) -> DataType {
@@ -138,8 +138,8 @@ fn array(
             let buffer = shared(bytes_of(&values[..rows]), segment.clone());
             Arc::new(Float64Array::new(ScalarBuffer::new(buffer, 0, rows), nulls))
         }
-        (Data::Text(texts), Shown::View) => view(segment, |row| texts.get(row)),
-        (Data::Text(texts), _) => Arc::new(strings(texts, segment.clone(), nulls)),
+        (Data::Text(strings), Shown::View) => view(segment, |row| strings.get(row)),
+        (Data::Text(strings), _) => Arc::new(string_array(strings, segment.clone(), nulls)),
         (Data::Codes(packed), Shown::Dictionary(values)) => {
             let codes: Vec<i32> = packed.to_vec().into_iter().map(|code| code as i32).collect();
             let codes = Int32Array::new(codes.into(), nulls);
@@ -193,10 +193,14 @@ fn nulls(segment: &SegmentColumn) -> Option<NullBuffer> {
 }
 
 /// Makes an array of strings without a copy; `owner` keeps their bytes alive.
-fn strings(texts: &Strings, owner: Arc<dyn Allocation>, nulls: Option<NullBuffer>) -> StringArray {
-    let ends = texts.ends().iter().map(|&end| end as i32);
+fn string_array(
+    strings: &Strings,
+    owner: Arc<dyn Allocation>,
+    nulls: Option<NullBuffer>,
+) -> StringArray {
+    let ends = strings.ends().iter().map(|&end| end as i32);
     let offsets: Vec<i32> = std::iter::once(0).chain(ends).collect();
-    let bytes = shared(texts.bytes(), owner);
+    let bytes = shared(strings.bytes(), owner);
     // SAFETY: the offsets begin with 0 and continue with the ends of `Strings`, which never decrease,
     // are character boundaries of UTF-8, end with the number of bytes and are at most `i32::MAX`.
     // `nulls` has a bit for each string: it is the validity of the segment with these strings, or

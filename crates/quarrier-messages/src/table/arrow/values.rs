@@ -281,7 +281,7 @@ pub(super) fn for_each_text(
     match array.data_type() {
         DataType::Dictionary(..) => {
             let dictionary = array.as_any_dictionary();
-            let text = texts(&**dictionary.values());
+            let text = strings(&**dictionary.values());
             let all = keys_of(dictionary).into_iter().enumerate();
             for (row, key) in all {
                 let valid = is_valid(nulls, row);
@@ -289,7 +289,7 @@ pub(super) fn for_each_text(
             }
         }
         _ => {
-            let text = texts(array);
+            let text = strings(array);
             for row in 0..array.len() {
                 let valid = is_valid(nulls, row);
                 each(if valid { Some(text(row).ok_or(row)?) } else { None });
@@ -300,7 +300,7 @@ pub(super) fn for_each_text(
 }
 
 /// Returns the string of a row; `None` if its bytes are not UTF-8.
-fn texts<'a>(array: &'a dyn Array) -> Box<dyn Fn(usize) -> Option<&'a str> + 'a> {
+fn strings<'a>(array: &'a dyn Array) -> Box<dyn Fn(usize) -> Option<&'a str> + 'a> {
     use DataType as T;
     let text = |bytes: &'a [u8]| std::str::from_utf8(bytes).ok();
     match array.data_type() {

@@ -75,8 +75,8 @@ impl Views {
         let dictionary = self.table.columns()[column].dictionary();
         let kind = self.table.schema().fields[column].kind;
         if let (Kind::Text, Some(dictionary)) = (kind, dictionary) {
-            let texts = numbers.iter().map(|number| Some(dictionary.get((*number)? as usize)));
-            return Arc::new(texts.collect::<StringViewArray>());
+            let strings = numbers.iter().map(|number| Some(dictionary.get((*number)? as usize)));
+            return Arc::new(strings.collect::<StringViewArray>());
         }
         let nulls: NullBuffer = numbers.iter().map(Option::is_some).collect();
         let nulls = (nulls.null_count() > 0).then_some(nulls);
@@ -115,7 +115,7 @@ impl Views {
                 // A row with NULL may have any code.
                 let view = |code: i64| known.get(code as usize).copied().unwrap_or_default();
                 let views = codes.into_iter().map(view).collect();
-                return strings(views, Vec::new(), nulls(segment, places));
+                return view_array(views, Vec::new(), nulls(segment, places));
             }
             let own = self.schema.field(place).data_type();
             let data_type = schema.fields().get(at).map_or(own, |field| field.data_type());
@@ -218,9 +218,9 @@ fn array(
             places.each(|place| floats.push(values[place]));
             Arc::new(Float64Array::new(floats.into(), nulls))
         }
-        Data::Text(texts) => match places.close() {
-            Some(span) => segment_views(segment, texts, span, places, nulls),
-            None => copied(texts, places, |place| place, nulls),
+        Data::Text(strings) => match places.close() {
+            Some(span) => segment_views(segment, strings, span, places, nulls),
+            None => copied(strings, places, |place| place, nulls),
         },
         Data::Codes(packed) => {
             let Some(dictionary) = dictionary else { unreachable!("codes have a dictionary") };
@@ -277,21 +277,21 @@ fn viewed(dictionary: &Arc<Dictionary>, codes: &[i64], nulls: Option<NullBuffer>
     let is_inline = bytes.len() <= INLINE_BYTES_MAX
         || (0..dictionary.len()).all(|at| dictionary.get(at).len() <= INLINE_BYTES_MAX);
     let buffers = if is_inline { Vec::new() } else { vec![shared(bytes, dictionary.clone())] };
-    strings(views, buffers, nulls)
+    view_array(views, buffers, nulls)
 }
 
 /// Makes views that point into a segment's strings within `span`, and keep the segment alive.
 fn segment_views(
     segment: &Arc<SegmentColumn>,
-    texts: &Strings,
+    strings: &Strings,
     span: Range<usize>,
     places: &Places<'_>,
     nulls: Option<NullBuffer>,
 ) -> ArrayRef {
-    let ends = texts.ends();
+    let ends = strings.ends();
     let start = |row: usize| if row == 0 { 0 } else { ends[row - 1] };
     let (first, end) = (start(span.start), ends[span.end - 1]);
-    let bytes = &texts.bytes()[first as usize..end as usize];
+    let bytes = &strings.bytes()[first as usize..end as usize];
     let (mut views, mut is_inline) = (Vec::with_capacity(places.len()), true);
     places.each(|row| {
         let text = &bytes[(start(row) - first) as usize..(ends[row] - first) as usize];
@@ -299,13 +299,13 @@ fn segment_views(
         views.push(make_view(text, 0, start(row) - first));
     });
     let owner = || shared(bytes, Arc::<SegmentColumn>::clone(segment));
-    strings(views, if is_inline { Vec::new() } else { vec![owner()] }, nulls)
+    view_array(views, if is_inline { Vec::new() } else { vec![owner()] }, nulls)
 }
 
 /// Makes views of copied strings; inline strings need no copy, and NULL has none. If repeated
 /// strings would take too much memory, each distinct string is copied once.
 fn copied(
-    texts: &Strings,
+    strings: &Strings,
     places: &Places<'_>,
     number: impl Fn(usize) -> usize,
     nulls: Option<NullBuffer>,
@@ -317,7 +317,7 @@ fn copied(
         numbers.push(is_valid.then(|| number(place)));
         if let Some(number) = numbers[row] {
             length +=
-                Some(texts.get(number).len()).filter(|&len| len > INLINE_BYTES_MAX).unwrap_or(0);
+                Some(strings.get(number).len()).filter(|&len| len > INLINE_BYTES_MAX).unwrap_or(0);
             (rises, next) = (rises && number >= next, number + 1);
         }
         row += 1;
@@ -326,7 +326,7 @@ fn copied(
     let mut bytes = Vec::with_capacity(if comes_once { length } else { 0 });
     let mut copies: HashMap<usize, u32, RandomState> = HashMap::default();
     let mut view = |number: usize| {
-        let text = texts.get(number).as_bytes();
+        let text = strings.get(number).as_bytes();
         if text.len() <= INLINE_BYTES_MAX {
             return make_view(text, 0, 0);
         }
@@ -341,10 +341,10 @@ fn copied(
     };
     let views = numbers.into_iter().map(|number| number.map_or(0, &mut view)).collect();
     let buffers = if bytes.is_empty() { Vec::new() } else { vec![Buffer::from_vec(bytes)] };
-    strings(views, buffers, nulls)
+    view_array(views, buffers, nulls)
 }
 
-fn strings(views: Vec<u128>, buffers: Vec<Buffer>, nulls: Option<NullBuffer>) -> ArrayRef {
+fn view_array(views: Vec<u128>, buffers: Vec<Buffer>, nulls: Option<NullBuffer>) -> ArrayRef {
     let views = ScalarBuffer::from(views);
     // SAFETY: the callers make every view of a UTF-8 string: with `make_view` of the string and its
     // offset in the only buffer, or inline if it has at most 12 bytes; 0 is an empty inline string.

@@ -139,8 +139,8 @@ fn cell(value: Value<&str>) -> Cell<'_> {
 /// Returns the total size of the strings of all rows.
 pub(super) fn spelled_bytes(segment: &SegmentColumn, codes: &Packed, all: &Strings) -> usize {
     let codes = codes.to_vec().into_iter().enumerate();
-    let texts = codes.filter(|&(row, _)| segment.is_valid(row));
-    texts.map(|(_, code)| all.get(code as usize).len()).sum()
+    let strings = codes.filter(|&(row, _)| segment.is_valid(row));
+    strings.map(|(_, code)| all.get(code as usize).len()).sum()
 }
 
 /// Returns the segment with strings in place of codes.

@@ -5,7 +5,7 @@ use crate::column::{Strings, bytes_key};
 /// The result of [`merge`].
 pub(super) struct Merged {
     /// All distinct strings, in order.
-    pub(super) texts: Strings,
+    pub(super) strings: Strings,
     /// The new code of each old one, by dictionary; `None` if all codes stay.
     pub(super) codes: Vec<Option<Vec<u32>>>,
 }
@@ -20,9 +20,9 @@ struct Entry {
 
 /// Merges dictionaries; `None` if the strings are too large for one.
 pub(super) fn merge(dictionaries: &[&Strings]) -> Option<Merged> {
-    let mut entries = Vec::with_capacity(dictionaries.iter().map(|texts| texts.len()).sum());
-    for (dictionary, texts) in dictionaries.iter().enumerate() {
-        entries.extend(texts.iter().enumerate().map(|(code, text)| Entry {
+    let mut entries = Vec::with_capacity(dictionaries.iter().map(|strings| strings.len()).sum());
+    for (dictionary, strings) in dictionaries.iter().enumerate() {
+        entries.extend(strings.iter().enumerate().map(|(code, text)| Entry {
             key: bytes_key(text.as_bytes()),
             dictionary: dictionary as u32,
             code: code as u32,
@@ -30,7 +30,7 @@ pub(super) fn merge(dictionaries: &[&Strings]) -> Option<Merged> {
     }
     let text = |entry: &Entry| dictionaries[entry.dictionary as usize].get(entry.code as usize);
     sort(&mut entries, 0, &|entry| text(entry).as_bytes());
-    let mut texts = Strings::new();
+    let mut strings = Strings::new();
     let mut codes: Vec<Vec<u32>> =
         dictionaries.iter().map(|dictionary| vec![0; dictionary.len()]).collect();
     let mut last: Option<(&str, u32)> = None;
@@ -38,14 +38,14 @@ pub(super) fn merge(dictionaries: &[&Strings]) -> Option<Merged> {
         let text = text(entry);
         let code = match last {
             Some((same, code)) if same == text => code,
-            _ => texts.push(text)?,
+            _ => strings.push(text)?,
         };
         last = Some((text, code));
         codes[entry.dictionary as usize][entry.code as usize] = code;
     }
     let stay = |codes: &[u32]| codes.iter().enumerate().all(|(old, &new)| old == new as usize);
     let codes = codes.into_iter().map(|codes| (!stay(&codes)).then_some(codes)).collect();
-    Some(Merged { texts, codes })
+    Some(Merged { strings, codes })
 }
 
 /// Fewer entries, or entries with a long common prefix, are compared as whole strings.
@@ -87,22 +87,22 @@ mod tests {
             ),
         ) {
             let dictionaries: Vec<Strings> = lists.iter().map(|list| {
-                let mut texts = Strings::new();
+                let mut strings = Strings::new();
                 // In reverse order.
                 for text in list.iter().rev() {
-                    texts.push(text);
+                    strings.push(text);
                 }
-                texts
+                strings
             }).collect();
             let all: std::collections::BTreeSet<&str> =
                 lists.iter().flatten().map(String::as_str).collect();
             let merged = merge(&dictionaries.iter().collect::<Vec<_>>());
-            let Merged { texts, codes } = merged.expect("few texts");
-            prop_assert!(texts.iter().eq(all.iter().copied()));
+            let Merged { strings, codes } = merged.expect("few strings");
+            prop_assert!(strings.iter().eq(all.iter().copied()));
             for (dictionary, codes) in dictionaries.iter().zip(&codes) {
                 for (old, text) in dictionary.iter().enumerate() {
                     let new = codes.as_ref().map_or(old, |codes| codes[old] as usize);
-                    prop_assert_eq!(texts.get(new), text);
+                    prop_assert_eq!(strings.get(new), text);
                 }
             }
         }

@@ -28,8 +28,8 @@ impl<'p> ColumnParts<'p> {
         ColumnParts { name: name.into(), kind, dictionaries: Vec::new(), pieces, rounded: 0 }
     }
 
-    fn add_dictionary(&mut self, texts: &'p Strings) -> usize {
-        self.dictionaries.push(texts);
+    fn add_dictionary(&mut self, strings: &'p Strings) -> usize {
+        self.dictionaries.push(strings);
         self.dictionaries.len() - 1
     }
 }

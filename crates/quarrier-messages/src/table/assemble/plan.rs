@@ -63,20 +63,20 @@ impl<'p> Plan<'p> {
             return convert::widened(piece, self.kind);
         };
         if self.dictionary.is_none() {
-            return Arc::new(convert::spelled_out(&piece, codes, self.texts(number)));
+            return Arc::new(convert::spelled_out(&piece, codes, self.strings(number)));
         }
         match &self.codes[number] {
             Some(new) => Arc::new(Arc::unwrap_or_clone(piece).recoded(new, scratch)),
             None => {
                 // Scans rely on this.
-                let has_texts = piece.zone().max < self.texts(number).len() as i128;
-                assert!(has_texts, "a code without a string");
+                let has_strings = piece.zone().max < self.strings(number).len() as i128;
+                assert!(has_strings, "a code without a string");
                 piece
             }
         }
     }
 
-    fn texts(&self, number: usize) -> &Strings {
+    fn strings(&self, number: usize) -> &Strings {
         self.dictionaries.get(number).copied().unwrap_or(&self.written)
     }
 
@@ -104,31 +104,31 @@ impl<'p> Plan<'p> {
         }
         let mut all = self.dictionaries.clone();
         all.push(&self.written);
-        let Some(Merged { texts, codes }) = merge(&all) else { return };
-        let comes_again = rows <= ROWS_TRIED || texts.len() <= rows / 2;
+        let Some(Merged { strings, codes }) = merge(&all) else { return };
+        let comes_again = rows <= ROWS_TRIED || strings.len() <= rows / 2;
         if !has_plain && !comes_again && self.can_be_spelled_out(spelled_bytes) {
             return;
         }
         self.codes = codes;
-        self.dictionary = Some(Arc::new(Dictionary::from_sorted(texts)));
+        self.dictionary = Some(Arc::new(Dictionary::from_sorted(strings)));
     }
 
     /// Whether plain strings in place of codes would take little more memory than `free`: a few
     /// long repeated strings could take any amount.
     fn can_be_spelled_out(&self, free: usize) -> bool {
         let dictionaries = self.dictionaries.iter().copied().chain([&self.written]);
-        let mut now: usize = dictionaries.map(|texts| texts.bytes().len()).sum();
+        let mut now: usize = dictionaries.map(|strings| strings.bytes().len()).sum();
         let mut then = 0;
         for (piece, number) in self.pieces.iter().flatten() {
             match piece.data() {
                 Data::Codes(codes) => {
-                    let bytes = convert::spelled_bytes(piece, codes, self.texts(*number));
+                    let bytes = convert::spelled_bytes(piece, codes, self.strings(*number));
                     if bytes > STRINGS_BYTES_MAX {
                         return false;
                     }
                     then += bytes;
                 }
-                Data::Text(texts) => now += texts.bytes().len(),
+                Data::Text(strings) => now += strings.bytes().len(),
                 _ => {}
             }
         }
