@@ -33,14 +33,14 @@ pub(crate) const DEFINITIONS: [Definition; 7] = [
     Definition {
         name: "prefixes",
         hurts: "filters on a pattern's first bytes: 1,000 patterns of 10 letters, the text is \
-                their first 6 letters, each time with a letter behind",
+                their first 6 letters, each time with a letter after them",
         shift: 0,
         make: prefixes,
     },
     Definition {
         name: "zero-rich",
         hurts: "filters on the bytes that are frequent in disks: 100 patterns of 8 zeros with \
-                one other byte before, between or behind them, in zeros",
+                one other byte before, between or after them, in zeros",
         shift: 0,
         make: zero_rich,
     },

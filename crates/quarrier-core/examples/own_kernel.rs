@@ -45,14 +45,14 @@ impl Kernel for Count {
         let mut offset = chunk.offset + chunk.own.start as u64;
         let mut rest = chunk.owned();
         while !rest.is_empty() {
-            let (part, behind) = rest.split_at(rest.len().min((MIB - offset % MIB) as usize));
+            let (part, after) = rest.split_at(rest.len().min((MIB - offset % MIB) as usize));
             let mut histogram = [0; 256];
             for &byte in part {
                 histogram[usize::from(byte)] += 1;
             }
             emit.output().push((offset / MIB, histogram));
             offset += part.len() as u64;
-            rest = behind;
+            rest = after;
         }
     }
 }

@@ -131,15 +131,15 @@ fn carved_files_have_the_file_that_they_were() {
     let ran = carve(&lab, &["v", "--dry-run", "--where", "--format", "json"]);
     let rows: Vec<Value> =
         ran.is_clean().lines().iter().map(|line| serde_json::from_str(line).unwrap()).collect();
-    let told = |row: &Value| (row["file"].clone(), row["state"].clone());
+    let file_and_state = |row: &Value| (row["file"].clone(), row["state"].clone());
     let expected = [("/live.gif", "allocated"), ("/docs/gone picture.gif", "deleted")];
     let expected = expected.map(|(file, state)| (Value::from(file), Value::from(state)));
-    assert_eq!(rows.iter().map(told).collect::<Vec<_>>(), expected);
+    assert_eq!(rows.iter().map(file_and_state).collect::<Vec<_>>(), expected);
     assert!(rows.iter().all(|row| row["inode"].is_u64() && row["modified"].is_string()));
     let ran =
         quarrier(&lab, &["search", "gonegone", "v", "--where", "--format", "json", "-m", "1"]);
     let row: Value = serde_json::from_str(ran.is_clean().text()).unwrap();
-    assert_eq!(told(&row), expected[1]);
+    assert_eq!(file_and_state(&row), expected[1]);
     let ran = quarrier(&lab, &["search", "livelive", "v", "--where", "-m", "1"]);
     assert!(ran.is_clean().text().contains("livelive in /live.gif (allocated): "), "{ran:?}");
     carve(&lab, &["v", "-o", "out", "--where"]).is_clean();

@@ -59,8 +59,8 @@ fn an_explanation_has_an_account_and_can_be_quiet() {
     assert_eq!(stats["bytes"], orders.len() + 7);
     assert!(stats["seconds"].as_f64().unwrap() > 0.0);
     assert!(crate::account::has_every_key(&stats), "{stats}");
-    let told = run(lab.command(["explain", "qty > 990", "f"]), b"");
-    assert!(told.stderr.contains("1 messages were left out"), "{told:?}");
+    let ran = run(lab.command(["explain", "qty > 990", "f"]), b"");
+    assert!(ran.stderr.contains("1 messages were left out"), "{ran:?}");
 }
 
 #[test]

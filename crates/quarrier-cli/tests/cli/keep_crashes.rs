@@ -218,7 +218,7 @@ fn every_crash_after_a_system_call_of_a_load_is_recovered() {
         }
         twin.apply(change);
         for crash in 0..CRASHES {
-            let what = format!("crash {crash} behind call {number}");
+            let what = format!("crash {crash} after call {number}");
             twin.crash_into(&lab.path("s"), number as u64 * CRASHES + crash);
             let filter = ["filter", "n >= 0", "--data", "s", "t"];
             let found = run(lab.command(filter), b"");

@@ -62,9 +62,9 @@ fn a_histogram_counts_the_matches_of_rows() {
         let fields: Vec<&str> = line.split(',').collect();
         (fields[2].to_string(), fields[3].parse::<u64>().unwrap())
     };
-    let told: Vec<_> = rows[1..].iter().map(|line| row(line)).collect();
-    assert!(told.is_sorted_by(|a, b| (b.1, &a.0) < (a.1, &b.0)), "{told:?}");
-    assert_eq!(told.into_iter().collect::<BTreeMap<_, _>>(), counts);
+    let ranked: Vec<_> = rows[1..].iter().map(|line| row(line)).collect();
+    assert!(ranked.is_sorted_by(|a, b| (b.1, &a.0) < (a.1, &b.0)), "{ranked:?}");
+    assert_eq!(ranked.into_iter().collect::<BTreeMap<_, _>>(), counts);
 }
 
 #[test]

@@ -9,7 +9,7 @@ fn a_range_holds_findings_that_lie_wholly_in_it() {
     assert_eq!(offsets("0..12"), [1, 5, 9]);
     assert_eq!(offsets("1..8"), [1, 5]);
     assert_eq!(offsets("2..12"), [5, 9], "one begins before it");
-    assert_eq!(offsets("0..7"), [1], "one ends behind it");
+    assert_eq!(offsets("0..7"), [1], "one ends after it");
     assert_eq!(offsets("5..8"), [5]);
     assert_eq!(offsets("5..7"), NOWHERE);
     assert_eq!(offsets("5..5"), NOWHERE);

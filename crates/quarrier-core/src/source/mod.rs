@@ -93,7 +93,7 @@ pub trait Source: Send + Sync {
 }
 
 /// Implements [`Source`] for a pointer to a source.
-macro_rules! behind {
+macro_rules! delegate {
     ($pointer:ident) => {
         impl<S: Source + ?Sized> Source for $pointer<S> {
             fn name(&self) -> &str {
@@ -140,8 +140,8 @@ macro_rules! behind {
     };
 }
 
-behind!(Arc);
-behind!(Box);
+delegate!(Arc);
+delegate!(Box);
 
 /// Reads until `buffer` is full or no byte is left, and returns the number of bytes read.
 ///

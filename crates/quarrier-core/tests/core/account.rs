@@ -108,8 +108,8 @@ fn buffers_that_nobody_asked_for_fit_the_most_workers() {
     let source = Memory::new("memory", noise(1_000));
     for access in [Access::Window, Access::Read, Access::Queue, Access::Uring] {
         for bytes in [0, 1 << 30] {
-            let wish = Pipeline::new(&source).access(access).workers(4096).buffer_bytes(bytes);
-            let plan = wish.plan(Need::default()).unwrap();
+            let pipeline = Pipeline::new(&source).access(access).workers(4096).buffer_bytes(bytes);
+            let plan = pipeline.plan(Need::default()).unwrap();
             assert!(plan.workers == 4096 && (2..=4096).contains(&plan.buffers), "{plan}");
         }
     }

@@ -71,8 +71,8 @@ fn a_run_that_must_fetch_its_bytes_uses_the_best_rate() {
     assert!(plan.buffers > plan.readers + plan.workers);
     assert!(plan.to_string().contains("the test gave 1000 MB/s with 6 requests of 2048 KiB"));
 
-    let wished = Pipeline::new(&source).rates(measured.clone()).readers(3).buffer_bytes(MIB);
-    let plan = wished.plan(Need::default()).unwrap();
+    let pipeline = Pipeline::new(&source).rates(measured.clone()).readers(3).buffer_bytes(MIB);
+    let plan = pipeline.plan(Need::default()).unwrap();
     assert_eq!((plan.readers, plan.buffer_bytes), (3, MIB));
 
     let uring = Pipeline::new(&source).rates(measured).access(Access::Uring).workers(2);

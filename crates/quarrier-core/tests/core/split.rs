@@ -13,9 +13,9 @@ use crate::faults::{FailingSource, ShrinkingSource, SparseSource};
 fn write_parts(folder: &Path, bytes: &[u8], lengths: &[usize]) {
     let mut rest = bytes;
     for (index, &length) in lengths.iter().enumerate() {
-        let (part, behind) = rest.split_at(length);
+        let (part, after) = rest.split_at(length);
         std::fs::write(folder.join(format!("image.{:03}", index + 1)), part).unwrap();
-        rest = behind;
+        rest = after;
     }
     assert!(rest.is_empty());
 }
@@ -24,9 +24,9 @@ fn in_memory(bytes: &[u8], lengths: &[usize]) -> SplitSource {
     let mut rest = bytes;
     let mut parts: Vec<Box<dyn Source>> = Vec::new();
     for &length in lengths {
-        let (part, behind) = rest.split_at(length);
+        let (part, after) = rest.split_at(length);
         parts.push(Box::new(Memory::new("part", part.to_vec())));
-        rest = behind;
+        rest = after;
     }
     SplitSource::new("joined", parts).unwrap()
 }

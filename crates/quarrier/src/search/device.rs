@@ -81,8 +81,8 @@ pub(super) fn choose(
     (sample, length): (Option<&Sample>, u64),
     stop: &AtomicBool,
 ) -> Result<Option<OnDevices>> {
-    let wish = search.device;
-    let chosen = match wish {
+    let requested = search.device;
+    let chosen = match requested {
         DeviceChoice::Cpu => return Ok(None),
         DeviceChoice::Auto => match faster(search, machine, searcher, sample, length) {
             Ok((index, device)) => {
@@ -94,7 +94,7 @@ pub(super) fn choose(
                 return Ok(None);
             }
         },
-        _ => wish.choose(machine.devices()).map_err(quarrier_search::Error::Device)?,
+        _ => requested.choose(machine.devices()).map_err(quarrier_search::Error::Device)?,
     };
     let devices: Vec<Device> = chosen.iter().map(|(_, device)| device.clone()).collect();
     let slots = match search.planning.buffers {
@@ -106,7 +106,7 @@ pub(super) fn choose(
         None => searcher.on_devices(&devices, slots, &Sample::default(), stop),
     };
     let on_devices = on_devices?;
-    let cpu_workers = match wish {
+    let cpu_workers = match requested {
         DeviceChoice::All => planned_workers(search.planning.workers),
         _ => 0,
     };
