@@ -322,7 +322,7 @@ class KernelError(WorkerError):
 
 
 class RegionGoneError(QuarrierError, LookupError):
-    """A pickled shared array was opened after its owner, the process `pid`, gave it up."""
+    """A pickled shared array was opened after its owner, the process `pid`, ended or dropped it."""
 
     def __init__(self, message: str, pid: int) -> None:
         super().__init__(message, pid)

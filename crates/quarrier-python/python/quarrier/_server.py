@@ -17,7 +17,7 @@ from quarrier._live import Subscription, frames
 from quarrier._native import Table
 
 _BATCH_BYTES = 1 << 20
-"""Messages are sent when so many bytes are waiting."""
+"""The number of waiting bytes at which messages are sent."""
 
 _ARROW = "application/vnd.apache.arrow.stream"
 

@@ -25,7 +25,7 @@ class _Root(NamedTuple):
     identity: tuple[int, int]
 
 
-# The regions of this process that hold an array, by address. A region leaves with the last of its
+# The regions of this process that hold an array, by address. A region is removed with the last of its
 # arrays.
 _roots: dict[int, _Root] = {}
 

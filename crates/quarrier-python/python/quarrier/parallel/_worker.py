@@ -75,7 +75,7 @@ def _settle(parent: int, crash: int) -> None:
     keep_freed_memory()
     enter_worker()
     keep_handed()
-    # The collector leaves earlier objects alone, because touching them would copy their pages.
+    # Exclude earlier objects from garbage collection, which would touch and so copy their pages.
     gc.freeze()
     random = sys.modules.get("numpy.random")
     if random is not None:
