@@ -75,7 +75,7 @@ fn explained(
 ) -> Result<(String, Stats), String> {
     let started = Instant::now();
     if !explain.quiet {
-        tell_left_out(loaded);
+        report_rejects(loaded);
     }
     let exprs = conditions.bound(loaded.table.schema()).map_err(|error| error.to_string())?;
     let queries: Vec<Query> = exprs.into_iter().map(counting).collect();
@@ -113,10 +113,11 @@ fn account(loaded: &Loaded, counts: &[u64], elapsed: Duration) -> Stats {
 }
 
 /// Reports rejected messages, if any.
-fn tell_left_out(loaded: &Loaded) {
+fn report_rejects(loaded: &Loaded) {
     if let Some(first) = loaded.rejects.first() {
+        let messages = if loaded.rejected == 1 { "message was" } else { "messages were" };
         complain(&format!(
-            "{}: {} messages were left out, the first at line {}: {}",
+            "{}: {} {messages} left out, the first at line {}: {}",
             first.source, loaded.rejected, first.line, first.fault
         ));
     }

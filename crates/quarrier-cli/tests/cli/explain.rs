@@ -60,7 +60,7 @@ fn an_explanation_has_an_account_and_can_be_quiet() {
     assert!(stats["seconds"].as_f64().unwrap() > 0.0);
     assert!(crate::account::has_every_key(&stats), "{stats}");
     let ran = run(lab.command(["explain", "qty > 990", "f"]), b"");
-    assert!(ran.stderr.contains("1 messages were left out"), "{ran:?}");
+    assert!(ran.stderr.contains("1 message was left out"), "{ran:?}");
 }
 
 #[test]
