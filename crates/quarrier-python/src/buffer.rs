@@ -115,7 +115,7 @@ fn refused(object: &Bound<'_, PyAny>, flags: c_int) -> PyErr {
         return PyTypeError::new_err(format!("a bytes-like object is needed, not '{class}'"));
     }
     let message = if flags == ffi::PyBUF_WRITABLE && Buffer::of(object).is_ok() {
-        format!("this {class} may not be written to; give a bytearray or a writable array")
+        format!("this {class} is read-only; pass a bytearray or a writable array")
     } else {
         format!(
             "this {class} is not contiguous; copy it first: bytes(…), numpy.ascontiguousarray(…)"

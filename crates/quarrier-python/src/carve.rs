@@ -57,7 +57,7 @@ pub(crate) fn carve(
         return Err(refuse(&format!("keep is 'all' or 'valid', not '{keep}'")));
     }
     match (&folder, dry_run) {
-        (None, false) => return Err(refuse("give a folder for the files, or dry_run=True")),
+        (None, false) => return Err(refuse("pass a folder for the files, or dry_run=True")),
         (Some(_), true) => return Err(refuse("a dry run writes nothing: leave the folder out")),
         (None, true) if resume => return Err(refuse("a dry run has nothing to resume")),
         _ => {}

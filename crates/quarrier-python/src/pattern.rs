@@ -73,7 +73,7 @@ fn of_expression(
     } else if let Ok(text) = expression.cast::<PyString>() {
         text.to_str()?.to_string()
     } else {
-        return Err(PyTypeError::new_err("a regex is given as bytes or str"));
+        return Err(PyTypeError::new_err("a regex must be bytes or str"));
     };
     let text = format!("{prefix}{text}");
     quarrier_search::Pattern::regex(&text).map_err(|error| of_search(py, &error))

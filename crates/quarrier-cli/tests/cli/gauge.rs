@@ -149,12 +149,12 @@ fn without_a_cache_folder_the_report_is_still_made() {
     let mut command = lab.command(["gauge", "cpu", "--quick"]);
     command.env_remove("XDG_CACHE_HOME").env_remove("HOME");
     let ran = without_progress(run(command, b""));
-    ran.says(0, &["profile is not stored", "XDG_CACHE_HOME"]);
+    ran.says(0, &["profile was not stored", "XDG_CACHE_HOME"]);
     assert!(ran.text().contains("multiply-add"));
     lab.put("file", "");
     let mut command = lab.command(["gauge", "cpu", "--quick"]);
     command.env("XDG_CACHE_HOME", lab.path("file"));
-    without_progress(run(command, b"")).says(0, &["profile is not stored", "file"]);
+    without_progress(run(command, b"")).says(0, &["profile was not stored", "file"]);
 }
 
 #[test]
@@ -231,7 +231,7 @@ fn a_gate_fails_for_readings_slower_than_it_allows() {
     let ran = gauge(&lab, &disturbed);
     assert_eq!(ran.code, Some(0), "{ran:?}");
     assert!(ran.stderr.contains("0 of 0 readings slower by more than 5 %"), "{ran:?}");
-    assert!(ran.stderr.contains("2 disturbed, which fail no gate"), "{ran:?}");
+    assert!(ran.stderr.contains("2 disturbed, which cannot fail the gate"), "{ran:?}");
     assert_eq!(gauge(&lab, &[&disturbed[..], &["--quiet"]].concat()).stderr, "");
 }
 

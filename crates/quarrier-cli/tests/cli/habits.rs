@@ -106,7 +106,7 @@ fn types_of_files_go_by_their_other_names() {
 #[test]
 fn an_unsupported_url_is_not_a_missing_file() {
     let lab = Lab::with("abc");
-    lab.search(["b", "file:///tmp/f"]).refuses(&["file:///tmp/f", "leave out file://"]);
+    lab.search(["b", "file:///tmp/f"]).refuses(&["file:///tmp/f", "without file://"]);
     lab.search(["b", "ftp://host/f"]).refuses(&["ftp://host/f", "https://"]);
     // A file may have such a name.
     std::fs::create_dir_all(lab.path("ftp:")).unwrap();

@@ -169,7 +169,7 @@ pub(super) fn run_stream<K: Kernel>(
     if settings.buffer_bytes.is_none() {
         plan.buffer_bytes = 1 << 20;
     }
-    plan.reason = "a stream can only be read in order";
+    plan.reason = "a stream can only be read sequentially";
     let epoch = Instant::now();
     let timeline = Mutex::new(Timeline::default());
     let (_, buffers) = pools(&plan, need, settings.memory);

@@ -204,7 +204,7 @@ impl List {
             Some(before) if before == header(options) => Ok(list),
             Some(before) => {
                 let (before, now) = (&before["options"], options);
-                let reason = format!("was begun with other options: {before}, and now it is {now}");
+                let reason = format!("was started with other options: {before}, now {now}");
                 refused(folder, &reason)
             }
             None => refused(folder, "its list of sources cannot be read; use a new folder"),

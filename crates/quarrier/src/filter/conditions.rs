@@ -50,7 +50,7 @@ impl Conditions {
     pub fn of_file(path: &Path, stop: &AtomicBool) -> Result<Self> {
         let text = String::from_utf8(read_instructions(path, "conditions", stop)?);
         let text = text.map_err(|_| {
-            Error::Request(format!("{}: cannot read the conditions: no UTF-8", path.display()))
+            Error::Request(format!("{}: cannot read the conditions: not UTF-8", path.display()))
         })?;
         Ok(Conditions { written: of_text(path, &text).map_err(Error::Request)? })
     }

@@ -264,7 +264,7 @@ impl<'f, 'w> Session<'f, 'w> {
         let (tested, shown) = filter.hidden();
         (tested | shown).add_to(&mut self.schema);
         if filter.conditions.name_lists() && !is_all {
-            let said = format!("{name}: the elements of a list, [*], are known at the end only");
+            let said = format!("{name}: the elements of a list, [*], are only known at the end");
             return Err(match filter.follows {
                 true => Ended::Failed(Error::Request(format!("{said}; ask without --follow"))),
                 false => Ended::Again(RereadReason { said, printed: Printed::default() }),

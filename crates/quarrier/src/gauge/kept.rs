@@ -21,7 +21,7 @@ impl Gauge {
         let key = MachineKey::of(&report.machine);
         let Some(path) = machine.profile_path(&key) else {
             let why = "neither XDG_CACHE_HOME nor HOME is a folder";
-            notices.push(format!("the machine profile is not stored: {why}"));
+            notices.push(format!("the machine profile was not stored: {why}"));
             return None;
         };
         let old = MachineProfile::load(&path).unwrap_or_else(|error| {
@@ -35,7 +35,7 @@ impl Gauge {
         match profile.save(&path) {
             Ok(()) => Some(path),
             Err(error) => {
-                notices.push(format!("the machine profile is not stored: {error}"));
+                notices.push(format!("the machine profile was not stored: {error}"));
                 None
             }
         }

@@ -221,7 +221,7 @@ impl Going<'_, '_> {
                 let seconds = self.run.search.scope_time_max.as_secs_f64();
                 self.done.missing(format!(
                     "{name}: rules take more than {seconds} s here, so none of them is reported; raise \
-                     --rules-timeout, or leave out slow ones"
+                     --rules-timeout, or remove slow ones"
                 ));
                 return ControlFlow::Continue(());
             }

@@ -42,8 +42,7 @@ pub fn fill(
         Opened::Remote(object) => std::slice::from_ref(object),
         Opened::FarImage { image, .. } => image.objects(),
         Opened::Local { .. } | Opened::Stream { .. } => {
-            let reason =
-                "is not a remote source that is read at offsets, so nothing of it is cached";
+            let reason = "is not a remote source with random access, so it is not cached";
             let (name, reason) = (opened.name().to_string(), reason.to_string());
             return Err(Error::Unsupported { name, reason });
         }

@@ -165,8 +165,8 @@ impl Opened {
 }
 
 pub(crate) fn only_in_order(name: String) -> Error {
-    let reason = "can only be read in order, but this needs access at any offset; write it to a \
-                  file first"
+    let reason = "can only be read sequentially, but this needs random access; write it to a file \
+                  first"
         .to_string();
     Error::Unsupported { name, reason }
 }

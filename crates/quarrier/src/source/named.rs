@@ -286,7 +286,7 @@ fn not_read(name: &str) -> Option<&'static str> {
     let lower = name.to_ascii_lowercase();
     let is_remote = is_remote(name);
     if lower.starts_with("file://") {
-        return Some("a file is named by its path alone; leave out file://");
+        return Some("name a file by its path, without file://");
     }
     if !is_remote && has_scheme(&lower) && !Path::new(name).exists() {
         return Some(

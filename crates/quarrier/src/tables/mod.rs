@@ -282,7 +282,7 @@ impl<'p> Tables<'p> {
             load.run_in_pieces(&[source], bytes_max, &mut hand)
         } else {
             let reason = format!(
-                "{}: it can be read only once, and was; save it as a file",
+                "{}: it can be read only once, and was read already; save it as a file",
                 detected.name()
             );
             return Err(crate::Error::Request(reason));

@@ -140,9 +140,9 @@ fn report_problems(name: &str, carved: &Carved) -> Outcome {
 /// The option that examines skimmed ranges more closely.
 fn what_to_try(reason: Skimming) -> &'static str {
     match reason {
-        Skimming::Forgotten => "a larger --max-memory remembers more",
-        Skimming::Overlapping => "--embedded looks into them",
-        _ => "--thorough goes back to them",
+        Skimming::Forgotten => "raise --max-memory",
+        Skimming::Overlapping => "--embedded examines them",
+        _ => "--thorough examines them",
     }
 }
 
@@ -188,7 +188,7 @@ impl Run<'_> {
     fn stopped_at(&self, position: u64) -> String {
         let name = &self.name;
         let at = match position >= self.range.end {
-            true => "when all was read and broken files were mended".to_string(),
+            true => "after everything was read and broken files were mended".to_string(),
             false => format!("at byte {position}"),
         };
         let then = match &self.carve.folder {

@@ -108,7 +108,10 @@ fn verdict(gate: &Gate<'_>, percent: f64) -> String {
         words.push_str(&format!("; {open} undecided: more --runs on both sides decide"));
     }
     if gate.disturbed > 0 {
-        words.push_str(&format!("; {} disturbed, which fail no gate", number(gate.disturbed)));
+        words.push_str(&format!(
+            "; {} disturbed, which cannot fail the gate",
+            number(gate.disturbed)
+        ));
     }
     words
 }

@@ -151,7 +151,7 @@ impl<'w> Work<'w> {
                 }
                 if source.len().saturating_add(self.number) > UNITS_MAX {
                     return Err(Error::Request(format!(
-                        "{}: is {} units, more than {UNITS_MAX} together; raise --unit-size",
+                        "{}: is {} units, which makes more than {UNITS_MAX} in total; raise --unit-size",
                         source.name(),
                         source.len()
                     )));
