@@ -81,7 +81,7 @@ impl fmt::Display for Error {
             Error::NoRoom { asked_bytes, left_bytes, limited_by } => write!(
                 f,
                 "{asked_bytes} bytes of shared memory are not available: {limited_by} leaves \
-                 {left_bytes}; ask for less, or work in parts"
+                 {left_bytes}; request less, or work in parts"
             ),
         }
     }

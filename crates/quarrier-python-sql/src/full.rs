@@ -114,7 +114,7 @@ async fn alone(engine: &Engine, text: &str) -> Result<Rows, Refused> {
     }
     match engine.run(&only(engine, text)?).await.map_err(refused)? {
         Answer::Rows(rows) => Ok(rows),
-        Answer::Copy { .. } => Err(wrong("COPY writes no file here; write the rows themselves")),
+        Answer::Copy { .. } => Err(wrong("COPY cannot write files here; write the rows yourself")),
     }
 }
 

@@ -126,7 +126,7 @@ impl Error {
             Error::NotFound { .. } => "the server has no such object (404)".to_string(),
             Error::Denied { status, .. } => format!(
                 "the server denies access ({status}); the credentials or the signed URL may \
-                 be missing, wrong or over their time"
+                 be missing, wrong or expired"
             ),
             Error::Status { status, .. } => format!("the server responds with status {status}"),
             Error::NoRanges { whole_bytes_max, .. } => format!(

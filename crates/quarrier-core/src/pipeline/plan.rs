@@ -277,7 +277,7 @@ impl<'a> Pipeline<'a> {
         if access != Access::Window && together > memory_bytes() / 2 {
             return Err(Error::BadPlan(format!(
                 "{buffers} buffers of {buffer_bytes} bytes are more than half of the memory; \
-                 ask for fewer or smaller ones"
+                 request fewer or smaller ones"
             )));
         }
         Ok(Plan { access, readers, workers, buffers, buffer_bytes, reason, by })

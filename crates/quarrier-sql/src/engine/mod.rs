@@ -285,7 +285,9 @@ impl Engine {
     pub async fn run_query(&self, statement: &Statement) -> Result<Answer> {
         caught(async {
             if statement.target()?.is_some() {
-                return Err(Error::text("COPY writes no file here; COPY … TO STDOUT sends rows"));
+                return Err(Error::text(
+                    "COPY cannot write files here; COPY … TO STDOUT sends rows",
+                ));
             }
             self.renew_named(statement).await?;
             if !statement.is_analyze()
