@@ -21,7 +21,7 @@ impl std::fmt::Display for Error {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Error::Source(error) => error.fmt(f),
-            Error::Keep(error) => write!(f, "the carved files cannot be kept: {error}"),
+            Error::Keep(error) => write!(f, "the carved files cannot be stored: {error}"),
             Error::Signature(text) | Error::Folder(text) => f.write_str(text),
         }
     }

@@ -354,8 +354,8 @@ fn refuse_unverified(
         let condition = statement.text.get(rule.condition.span.clone()).unwrap_or_default();
         if let Some((at, field)) = unverified(condition) {
             let reason = format!(
-                "{field} is not known here: the signatures of a program are listed, and not verified; leave \
-                 this rule out"
+                "{field} is not supported: the signatures of a program are listed, but not \
+                 verified; leave this rule out"
             );
             return Err(statement.wrong(files, rule.condition.span.start + at, reason));
         }

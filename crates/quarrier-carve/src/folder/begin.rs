@@ -167,11 +167,11 @@ fn check(path: &Path, contents: &JournalContents, now: &str) -> Result<()> {
     ] {
         let (before, now) = (field(&contents.header, name), field(now, name));
         if before != now {
-            let reason = format!("was begun with {words}: {before}, and now it is {now}");
+            let reason = format!("was started with {words}: {before}, now {now}");
             return refused(path, &reason);
         }
     }
-    refused(path, "was begun in another way")
+    refused(path, "was started in another way")
 }
 
 fn refused<T>(path: &Path, reason: &str) -> Result<T> {

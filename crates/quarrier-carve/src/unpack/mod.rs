@@ -22,7 +22,7 @@ const PIECE_BYTES: usize = 64 << 10;
 /// The reason if a dictionary would be too large.
 pub(crate) const TOO_LARGE: &str = "data that take more than 64 MiB to unpack were not read";
 /// The reason for an unknown method.
-pub(crate) const UNKNOWN: &str = "data packed by a method that is not known were not read";
+pub(crate) const UNKNOWN: &str = "data compressed by an unsupported method were not read";
 /// The reason if a password is needed.
 pub(crate) const ENCRYPTED: &str = "encrypted data were not read";
 

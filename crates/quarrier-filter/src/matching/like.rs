@@ -236,7 +236,7 @@ fn wrong_escape(pattern: &str, escape: char) -> Fault {
     Fault::Pattern {
         reason: format!(
             "LIKE pattern '{}': the escape character '{escape}' precedes something other than \
-             %, _ or itself; write it twice where it means itself",
+             %, _ or itself; write it twice for a literal one",
             super::shortened(pattern)
         ),
     }

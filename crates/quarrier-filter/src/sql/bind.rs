@@ -110,7 +110,7 @@ impl<'a> Binder<'a> {
                 format: None,
             } => self.cast(*expr, &data_type, at),
             From::Tuple(_) => {
-                Err(wrong(at, "a row of values can be compared with a row only: (a, b) = (1, 2)"))
+                Err(wrong(at, "a row of values can only be compared with a row: (a, b) = (1, 2)"))
             }
             other => match self.predicate(other, at)? {
                 Ok(bound) => Ok(bound),

@@ -91,12 +91,12 @@ pub(super) fn table(parser: &mut Parser<'_>) -> Result<Ident> {
 fn read(parser: &mut Parser<'_>) -> Result<ParsedStatement> {
     if !parser.parse_keyword(Keyword::SELECT) {
         let token = parser.peek_token_ref();
-        let reason = format!("only SELECT … FROM … is known here, not {token}");
+        let reason = format!("only SELECT … FROM … is supported here, not {token}");
         return Err(unanswered(token.span.start, reason));
     }
     if parser.parse_keyword(Keyword::DISTINCT) {
         let at = parser.get_current_token().span.start;
-        return Err(unanswered(at, "DISTINCT is not known here"));
+        return Err(unanswered(at, "DISTINCT is not supported here"));
     }
     let _ = parser.parse_keyword(Keyword::ALL);
     let items = items(parser)?;
@@ -110,7 +110,9 @@ fn read(parser: &mut Parser<'_>) -> Result<ParsedStatement> {
     let _ = parser.consume_token(&Token::SemiColon);
     let rest = parser.peek_token_ref();
     if rest.token != Token::EOF {
-        let reason = format!("{rest} is more than WHERE, ORDER BY, LIMIT and OFFSET of one table");
+        let reason = format!(
+            "{rest} is not supported here: only WHERE, ORDER BY, LIMIT and OFFSET of one table are"
+        );
         return Err(unanswered(rest.span.start, reason));
     }
     Ok(ParsedStatement { items, table, alias, condition, order, limit, offset })

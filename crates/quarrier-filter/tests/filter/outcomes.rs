@@ -39,6 +39,6 @@ fn a_fault_that_decides_is_reported() {
 #[test]
 fn a_like_pattern_is_found_wrong_by_its_row() {
     let fault = "fault: LIKE pattern 'foo': the escape character 'f' precedes something other than \
-                 %, _ or itself; write it twice where it means itself";
+                 %, _ or itself; write it twice for a literal one";
     check(&[("t LIKE 'foo' ESCAPE 'f'", fault), ("i = 7 OR t LIKE 'foo' ESCAPE 'f'", "TRUE")]);
 }

@@ -22,7 +22,7 @@ fn kinds_that_do_not_compare_are_refused_before_any_row_is_seen() {
         ("INTERVAL '1' MONTH = INTERVAL '30' DAY", "cannot be compared"),
         ("CASE WHEN b THEN 1 ELSE 'a' END", "CASE of an integer and text; CAST one of them"),
         ("COALESCE(i, t)", "COALESCE of an integer and text"),
-        ("(1, 2)", "a row of values can be compared with a row only"),
+        ("(1, 2)", "a row of values can only be compared with a row"),
     ]);
 }
 

@@ -91,7 +91,7 @@ fn the_rest_of_sql_is_refused_with_a_hint() {
         ("SELECT i FROM m ORDER BY 2", "ORDER BY names columns here"),
         ("SELECT i FROM m WHERE i", "is not a condition"),
         ("SELECT i FROM m LIMIT -1", "line 1, column 23: expected literal int, found -"),
-        ("DELETE FROM m", "only SELECT … FROM … is known here, not DELETE"),
+        ("DELETE FROM m", "only SELECT … FROM … is supported here, not DELETE"),
         ("SELECT i", "expected FROM, found the end"),
         ("SELECT FROM m", "expected an expression, found FROM"),
     ] {

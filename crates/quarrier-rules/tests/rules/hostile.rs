@@ -39,7 +39,7 @@ fn signatures_of_programs_are_listed_and_not_verified() {
     assert!(compiled(sound).is_ok());
     let wrong = "import \"pe\"\nrule a { condition:\n  not pe.is_signed }";
     let error = compiled(wrong).unwrap_err().to_string();
-    assert!(error.starts_with("r.yar: line 3, column 10: is_signed is not known here"), "{error}");
+    assert!(error.starts_with("r.yar: line 3, column 10: is_signed is not supported"), "{error}");
 }
 
 #[test]

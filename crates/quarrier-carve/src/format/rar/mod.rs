@@ -17,7 +17,7 @@ pub struct Rar;
 /// The unread part, and why.
 const PACKED: &str = "compressed files were not read: no decoder is built in";
 const IN_PARTS: &str = "parts of files that continue in other volumes were not compared";
-const NO_CHECKSUM: &str = "data without a checksum that is known here were not compared";
+const NO_CHECKSUM: &str = "data without a supported checksum were not compared";
 
 const RAR: Kind = Kind::new("rar");
 

@@ -12,7 +12,7 @@ use crate::view::View;
 /// The maximum number of filters of a block, the last of which is LZMA2.
 const FILTERS_MAX: usize = 4;
 const LZMA2: u64 = 0x21;
-const UNKNOWN_CHECK: &str = "checks of a type that is not known were not compared";
+const UNKNOWN_CHECK: &str = "checks of an unsupported type were not compared";
 
 /// The header of a block.
 struct Header {
