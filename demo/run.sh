@@ -82,7 +82,7 @@ tell_recovered() {
 show cargo build --quiet --profile quick --locked -p quarrier-cli
 
 if [ -f "$image" ] && [ -f "$image.deleted" ] && [ "${FRESH:-0}" != 1 ]; then
-    printf '\n%s is there already (FRESH=1 makes it anew)\n' "$image"
+    printf '\n%s is there already (FRESH=1 makes it again)\n' "$image"
 else
     show demo/make_image.sh "$image"
 fi

@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicBool;
 
 use quarrier_carve::format::{ALL, seven_zip::SevenZip, xz::Xz};
 use quarrier_carve::mend::{Claims, Effort, MendContext};
-use quarrier_carve::{Broken, Extent, Format, Signature, Verdict as Said, View};
+use quarrier_carve::{Broken, Extent, Format, Signature, Verdict as FileVerdict, View};
 use quarrier_core::source::Memory;
 
 use crate::{Target, Verdict, packed};
@@ -115,7 +115,7 @@ pub(crate) fn is_whole(format: &dyn Format, bytes: &[u8]) -> bool {
     let source = Memory::new("input", bytes);
     let mut view = View::new(&source);
     view.look_at(&[Extent { offset: 0, length }], FUEL_BYTES);
-    matches!(format.validate(&mut view), Said::Whole { length: whole, .. } if whole == length)
+    matches!(format.validate(&mut view), FileVerdict::Whole { length: whole, .. } if whole == length)
 }
 
 /// Whether a validator accepts the bytes as anything. Its verdict must be possible.
@@ -126,12 +126,13 @@ pub(crate) fn judge(format: &dyn Format, bytes: &[u8]) -> bool {
     let mut view = View::new(&source);
     view.look_at(&all, FUEL_BYTES);
     match format.validate(&mut view) {
-        Said::Not => return false,
-        Said::Whole { length: whole, kind } | Said::Unread { length: whole, kind, .. } => {
+        FileVerdict::Not => return false,
+        FileVerdict::Whole { length: whole, kind }
+        | FileVerdict::Unread { length: whole, kind, .. } => {
             assert!(whole > 0 && whole <= length, "{} of {whole} in {length}", kind.name);
             assert!(format.kinds().contains(&kind), "{}", kind.name);
         }
-        Said::Broken { kind, sure, at, reason } => {
+        FileVerdict::Broken { kind, sure, at, reason } => {
             assert!(sure <= at && at <= length, "{}: {sure}, {at} of {length}", kind.name);
             assert!(format.kinds().contains(&kind) && !reason.is_empty(), "{}", kind.name);
             mend(format, &mut view, &Broken { sure, at }, &all);

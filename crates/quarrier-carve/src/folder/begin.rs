@@ -68,7 +68,7 @@ impl Folder {
         if !has(STATE) {
             return match has(REPORT) {
                 true => Ok(Resumed::Finished),
-                false => Self::create(path, source, settings).map(anew),
+                false => Self::create(path, source, settings).map(fresh_start),
             };
         }
         let place = Place::new(root).map_err(Error::Keep)?;
@@ -94,7 +94,7 @@ impl Folder {
             // The earlier run was killed before it had written its header. The folder is accepted
             // only if it has no other contents.
             None if names.len() == 1 => {
-                begun(place, source, settings).map(anew).map_err(Error::Keep)
+                begun(place, source, settings).map(fresh_start).map_err(Error::Keep)
             }
             None => {
                 refused(path, "the journal of the interrupted run cannot be read; use a new folder")
@@ -114,7 +114,7 @@ fn is_locked_soon(file: &std::fs::File) -> bool {
     false
 }
 
-fn anew(folder: Folder) -> Resumed {
+fn fresh_start(folder: Folder) -> Resumed {
     Resumed::Begun(Box::new(folder), Box::default())
 }
 

@@ -20,12 +20,12 @@ pub(super) fn read(
     }
     let mut units =
         Units::new(part, free, layout.clusters_at, layout.cluster_bytes, layout.clusters);
-    let mut passed_over = 2;
+    let mut reserved_left = 2;
     part.stream(layout.table_at, entries_bytes, "the FAT", &mut |bytes| {
-        let mut next = |entry: u32| match passed_over {
+        let mut next = |entry: u32| match reserved_left {
             0 => units.next(entry == 0),
             _ => {
-                passed_over -= 1;
+                reserved_left -= 1;
                 Ok(())
             }
         };

@@ -86,7 +86,7 @@ impl MatchList {
         self.plain.contains(text)
             || self.globs.iter().any(|glob| is_like(glob, text))
             || self.within.get(text).is_some_and(|contexts| {
-                contexts.iter().any(|context| stands_in(chunk, finding, text, context))
+                contexts.iter().any(|context| matches_context(chunk, finding, text, context))
             })
     }
 }
@@ -212,7 +212,7 @@ fn is_like(glob: &str, text: &str) -> bool {
 }
 
 /// Whether the bytes around a finding match a context, as far as the context extends.
-fn stands_in(chunk: &Chunk<'_>, finding: &Finding, text: &str, context: &str) -> bool {
+fn matches_context(chunk: &Chunk<'_>, finding: &Finding, text: &str, context: &str) -> bool {
     // A copy, because others may change the bytes of a chunk while it is converted to a string.
     let shown = |bytes: &[u8]| {
         let copy = bytes.to_vec();
