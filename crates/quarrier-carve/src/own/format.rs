@@ -56,18 +56,18 @@ pub enum End {
 }
 
 /// A user-defined format.
-pub struct Own {
+pub struct UserFormat {
     rules: Rules,
     kinds: [Kind; 1],
     signatures: Vec<Signature>,
 }
 
-impl Own {
+impl UserFormat {
     /// Makes a format from these rules. Its names stay in memory until the program ends.
     ///
     /// # Errors
     /// A message that says why the rules are invalid.
-    pub fn new(rules: Rules) -> Result<Own, String> {
+    pub fn new(rules: Rules) -> Result<UserFormat, String> {
         check(&rules)?;
         let keep = |text: &str| names::keep(text).ok_or("too many names have been read");
         let kind = Kind { name: keep(&rules.name)?, extension: keep(&rules.extension)? };
@@ -76,7 +76,7 @@ impl Own {
         for hex in patterns {
             signatures.push(Signature { hex: keep(&hex)?, at: rules.offset + skip });
         }
-        Ok(Own { rules, kinds: [kind], signatures })
+        Ok(UserFormat { rules, kinds: [kind], signatures })
     }
 
     /// Returns the rules of the format.
@@ -114,7 +114,7 @@ impl Own {
     }
 }
 
-impl Format for Own {
+impl Format for UserFormat {
     fn kinds(&self) -> &[Kind] {
         &self.kinds
     }

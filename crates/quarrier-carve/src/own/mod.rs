@@ -12,7 +12,7 @@ mod table;
 use crate::error::{Error, Result};
 use crate::format::Format;
 
-pub use format::{End, Length, Own, Rules};
+pub use format::{End, Length, Rules, UserFormat};
 pub use masked::Masked;
 
 /// Maximum size of a file of signatures, in bytes.
@@ -42,7 +42,7 @@ pub fn read(name: &str, bytes: &[u8]) -> Result<Vec<Box<dyn Format>>> {
         return Err(fault(Fault::new(0, "has more than 4096 signatures")));
     }
     let own = |(line, rules): (usize, Rules)| {
-        let own = Own::new(rules).map_err(|what| fault(Fault { line, what }))?;
+        let own = UserFormat::new(rules).map_err(|what| fault(Fault { line, what }))?;
         Ok(Box::new(own) as Box<dyn Format>)
     };
     rules.into_iter().map(own).collect()
