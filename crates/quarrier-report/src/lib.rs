@@ -6,7 +6,7 @@
 //! ```text
 //!  a piece of text ──→ visible         lines, tables, errors, progress
 //!  several lines   ──→ visible_lines   plans
-//!  a stream        ──→ Shown           CSV, JSON and messages that go to a terminal
+//!  a stream        ──→ EscapingWriter           CSV, JSON and messages that go to a terminal
 //!  a page          ──→ page::page      HTML of `maud`, with charts of `chart`
 //!  a number        ──→ number          sizes, rates, times, shares, counts
 //! ```
@@ -23,7 +23,7 @@ mod visible;
 mod width;
 
 pub use colour::Colour;
-pub use shown::{Manner, Shown, on_terminal};
+pub use shown::{EscapingWriter, Manner, on_terminal};
 pub use table::is_harmful;
 pub use visible::{visible, visible_lines};
 pub use width::{padded, width};

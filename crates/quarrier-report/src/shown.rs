@@ -16,17 +16,17 @@ pub enum Manner {
 
 /// A writer that escapes harmful characters, and bytes that are not UTF-8.
 #[derive(Debug)]
-pub struct Shown<W> {
+pub struct EscapingWriter<W> {
     out: W,
     manner: Manner,
     /// The first bytes of a character that ends in the next write.
     begun: Vec<u8>,
 }
 
-impl<W: Write> Shown<W> {
+impl<W: Write> EscapingWriter<W> {
     /// Creates a writer to `out`.
     pub fn new(out: W, manner: Manner) -> Self {
-        Shown { out, manner, begun: Vec::new() }
+        EscapingWriter { out, manner, begun: Vec::new() }
     }
 
     fn push(&self, line: &mut String, c: char) {
@@ -50,7 +50,7 @@ impl<W: Write> Shown<W> {
     }
 }
 
-impl<W: Write> Write for Shown<W> {
+impl<W: Write> Write for EscapingWriter<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let mut all = std::mem::take(&mut self.begun);
         all.extend_from_slice(bytes);
@@ -88,7 +88,7 @@ where
     W: Write + IsTerminal + Send + 'static,
 {
     match out.is_terminal() {
-        true => Box::new(Shown::new(out, manner)),
+        true => Box::new(EscapingWriter::new(out, manner)),
         false => Box::new(out),
     }
 }
@@ -97,12 +97,12 @@ where
 mod tests {
     use std::io::Write;
 
-    use super::{Manner, Shown};
+    use super::{EscapingWriter, Manner};
 
     /// The escaped form of `bytes`, written in pieces of `piece` bytes.
     fn shown(bytes: &[u8], manner: Manner, piece: usize) -> String {
         let mut out = Vec::new();
-        let mut writer = Shown::new(&mut out, manner);
+        let mut writer = EscapingWriter::new(&mut out, manner);
         bytes.chunks(piece).for_each(|piece| writer.write_all(piece).unwrap());
         writer.flush().unwrap();
         String::from_utf8(out).unwrap()

@@ -10,7 +10,7 @@ use std::os::fd::AsFd;
 use std::process::ExitCode;
 use std::sync::OnceLock;
 
-use quarrier_report::{Manner, Shown};
+use quarrier_report::{EscapingWriter, Manner};
 
 use crate::{Outcome, complain};
 
@@ -49,7 +49,7 @@ impl StandardOutput {
     #[must_use]
     pub fn shown(self, manner: Manner) -> Box<dyn Write + Send> {
         match self.is_terminal {
-            true => Box::new(Shown::new(self, manner)),
+            true => Box::new(EscapingWriter::new(self, manner)),
             false => Box::new(self),
         }
     }

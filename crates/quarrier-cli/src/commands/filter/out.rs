@@ -7,7 +7,7 @@ use arrow_ipc::writer::StreamWriter;
 use arrow_schema::ArrowError;
 use quarrier::filter::{Form, Header, Rows};
 use quarrier_core::sync::lock;
-use quarrier_report::{Manner, Shown};
+use quarrier_report::{EscapingWriter, Manner};
 
 use crate::StandardOutput;
 use crate::output::Format;
@@ -199,7 +199,7 @@ fn stdout(held: &Arc<Held>, manner: Option<Manner>) -> Box<dyn Write + Send> {
     let out = Holding { out: stdout, held: Arc::clone(held) };
     match manner {
         _ if !is_terminal => Box::new(BufWriter::with_capacity(BUFFER_BYTES, out)),
-        Some(manner) => Box::new(Shown::new(out, manner)),
+        Some(manner) => Box::new(EscapingWriter::new(out, manner)),
         None => Box::new(out),
     }
 }
