@@ -65,7 +65,7 @@ pub enum JudgeError {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Judged {
     /// The rules that hold, in the order of their declaration.
-    pub held: Vec<Held>,
+    pub held: Vec<HeldRule>,
     /// Strings with more matches than [`Rules::matches_max`]: the index of the rule, and the
     /// string's name.
     pub overfull: Vec<(usize, String)>,
@@ -73,7 +73,7 @@ pub struct Judged {
 
 /// A rule that holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Held {
+pub struct HeldRule {
     /// The index of the rule in [`Rules::rules`].
     pub rule: usize,
     /// The matches of its strings except private ones, string by string.
@@ -262,7 +262,7 @@ fn scanned(
                         length: one.length as u64,
                     }));
                 }
-                judged.held.push(Held { rule: place, found });
+                judged.held.push(HeldRule { rule: place, found });
             }
             ScanEvent::StringReachedMatchLimit(string) => {
                 let name = format!("${}", string.string_name);

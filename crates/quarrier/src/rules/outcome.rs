@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use quarrier_core::pipeline::Run;
-use quarrier_rules::{Held, Rule, Rules};
+use quarrier_rules::{HeldRule, Rule, Rules};
 
 use super::extents::Extents;
 use crate::search::MATCH_BYTES_MAX;
@@ -41,7 +41,7 @@ pub struct JudgedScope<'s> {
     /// The bytes of the scope.
     pub bytes: &'s [u8],
     /// The rules that hold, in the order of their declaration.
-    pub held: &'s [Held],
+    pub held: &'s [HeldRule],
     pub(super) extents: &'s Extents,
 }
 
