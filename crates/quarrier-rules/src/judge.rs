@@ -77,12 +77,12 @@ pub struct HeldRule {
     /// The index of the rule in [`Rules::rules`].
     pub rule: usize,
     /// The matches of its strings except private ones, string by string.
-    pub found: Vec<Found>,
+    pub found: Vec<StringMatch>,
 }
 
 /// A match of a string.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Found {
+pub struct StringMatch {
     /// The name of the string, with the dollar sign.
     pub string: Arc<str>,
     /// The offset of the match in the scope, in bytes.
@@ -256,7 +256,7 @@ fn scanned(
                 let mut found = Vec::new();
                 for string in rule.matches {
                     let name: Arc<str> = format!("${}", string.name).into();
-                    found.extend(string.matches.iter().map(|one| Found {
+                    found.extend(string.matches.iter().map(|one| StringMatch {
                         string: Arc::clone(&name),
                         offset: (one.base + one.offset) as u64,
                         length: one.length as u64,

@@ -54,6 +54,6 @@ mod split;
 mod text;
 
 pub use error::{Error, Result};
-pub use judge::{Found, HeldRule, Judge, JudgeError, Judged, ScopeName};
+pub use judge::{HeldRule, Judge, JudgeError, Judged, ScopeName, StringMatch};
 pub use set::{Hits, Rule, Rules};
 pub use text::{Include, RULE_BYTES_EACH_MAX, RULE_BYTES_MAX, RULES_MAX, RuleFile};

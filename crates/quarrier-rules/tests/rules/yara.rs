@@ -77,7 +77,7 @@ fn the_answers_are_those_of_yara() {
             for held in &judged.held {
                 let rule = &rules.rules()[held.rule].name;
                 found.insert((rule.clone(), String::new(), 0, 0));
-                let row = |one: &quarrier_rules::Found| {
+                let row = |one: &quarrier_rules::StringMatch| {
                     (rule.clone(), one.string.to_string(), one.offset, one.length)
                 };
                 found.extend(held.found.iter().map(row));

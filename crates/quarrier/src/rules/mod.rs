@@ -23,7 +23,7 @@ mod running;
 mod scopes;
 
 pub use outcome::{JudgedScope, RuleRow, RulesSearched, ScopeKind, WatchRules};
-pub use quarrier_rules::{Found, HeldRule, Rule, Rules};
+pub use quarrier_rules::{HeldRule, Rule, Rules, StringMatch};
 pub use read::read_rules;
 pub use running::RuleRun;
 pub use scopes::Scopes;
