@@ -1,7 +1,7 @@
 //! Hash sets: lists of any bytes, and an SQLite database with any mutations: an error, or an
 //! answer.
 
-use quarrier_files::{HashKinds, Hasher, Known};
+use quarrier_files::{HashKinds, Hasher, KnownHashes};
 
 use crate::{Target, Verdict};
 
@@ -38,7 +38,7 @@ pub fn run(bytes: &[u8]) -> Verdict {
     if std::fs::write(&path, &file).is_err() {
         return Verdict::Skipped;
     }
-    let mut known = Known::default();
+    let mut known = KnownHashes::default();
     let added = known.add(&path);
     known.sort();
     let has = |text: &[u8]| {

@@ -43,7 +43,7 @@ pub use digests::{Digests, HashKinds, Hasher};
 pub use entry::{Content, Entry, Extent, Kind, PackedPiece, Packing, Run, State, Times};
 pub use error::{Error, Result};
 pub use folder::{Folder, Written};
-pub use known::Known;
+pub use known::KnownHashes;
 pub use places::{Place, PlaceState, Places};
 pub use systems::{SkippedPartition, System, SystemKind, Systems, find};
 pub use time::format_time;

@@ -19,25 +19,25 @@ const STEP_BYTES: usize = 1 << 20;
 
 /// Known hashes: sorted arrays, and databases.
 #[derive(Default)]
-pub struct Known {
+pub struct KnownHashes {
     md5: Vec<[u8; 16]>,
     sha1: Vec<[u8; 20]>,
     sha256: Vec<[u8; 32]>,
     databases: Vec<Database>,
 }
 
-impl fmt::Debug for Known {
+impl fmt::Debug for KnownHashes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Known")
+        f.debug_struct("KnownHashes")
             .field("hashes", &self.len())
             .field("databases", &self.databases.len())
             .finish()
     }
 }
 
-impl Known {
+impl KnownHashes {
     /// Adds the hashes of a file: a list, or an SQLite database as NSRL publishes it (RDS v3), which
-    /// stays open. Call [`sort`](Known::sort) after the last file.
+    /// stays open. Call [`sort`](KnownHashes::sort) after the last file.
     ///
     /// # Errors
     /// [`io::ErrorKind::InvalidData`] for a file without hashes, a damaged database, or one without an
@@ -53,7 +53,7 @@ impl Known {
         self.read((&head[..]).chain(file)).map(drop)
     }
 
-    /// Adds the hashes of a list, and returns their number. Call [`sort`](Known::sort) after the last
+    /// Adds the hashes of a list, and returns their number. Call [`sort`](KnownHashes::sort) after the last
     /// list.
     ///
     /// # Errors
@@ -184,7 +184,7 @@ fn bytes<const N: usize>(digits: &[u8]) -> Option<[u8; N]> {
 
 #[cfg(test)]
 mod tests {
-    use super::Known;
+    use super::KnownHashes;
     use crate::digests::{HashKinds, Hasher};
 
     #[test]
@@ -206,12 +206,12 @@ mod tests {
              ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad,/abc\n",
             "\"SHA-1\",\"MD5\",\"CRC32\"\n\"A9993E364706816ABA3E25717850C26C9CD0D89D\",\"\",\"352441C2\"\n",
         ] {
-            let mut known = Known::default();
+            let mut known = KnownHashes::default();
             assert!(known.read(list.as_bytes()).is_ok(), "{list}");
             known.sort();
             let has = |digests| known.has(digests).is_ok_and(|is_known| is_known);
             assert!(has(&abc) && !has(&zeros), "{list}");
         }
-        assert!(Known::default().read(&b"no hash\n"[..]).is_err());
+        assert!(KnownHashes::default().read(&b"no hash\n"[..]).is_err());
     }
 }

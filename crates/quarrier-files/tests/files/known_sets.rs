@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use quarrier_files::{Digests, HashKinds, Hasher, Known};
+use quarrier_files::{Digests, HashKinds, Hasher, KnownHashes};
 use rusqlite::Connection;
 
 /// The schema of RDS v3, abridged.
@@ -41,7 +41,7 @@ fn hashes_are_looked_up_in_the_database_of_nsrl() {
     let odd = "RDS 2026?#%41 modern.db";
     for name in ["RDS.db", odd] {
         let path = database(folder.path(), name, FILE, insert);
-        let mut known = Known::default();
+        let mut known = KnownHashes::default();
         known.add(&path).unwrap();
         known.sort();
         assert_eq!((known.needs(), known.is_empty()), (HashKinds::default(), false));
@@ -66,7 +66,7 @@ fn the_hash_with_an_index_is_taken() {
     ] {
         let insert = format!("INSERT INTO {table} VALUES (lower(?1), ?2, ?3)");
         let path = database(folder.path(), name, schema, &insert);
-        let mut known = Known::default();
+        let mut known = KnownHashes::default();
         known.add(&path).unwrap();
         assert_eq!(known.needs(), needs, "{name}");
         assert!(known.has(&digests(b"abc")).unwrap(), "{name}");
@@ -96,11 +96,11 @@ fn databases_that_cannot_serve_are_errors_that_say_why() {
         ),
     ] {
         let path = database(folder.path(), name, schema, "");
-        let error = Known::default().add(&path).unwrap_err();
+        let error = KnownHashes::default().add(&path).unwrap_err();
         assert_eq!(error.kind(), std::io::ErrorKind::InvalidData, "{name}");
         assert!(error.to_string().contains(why), "{name}: {error}");
     }
-    let missing = Known::default().add(&folder.path().join("missing")).unwrap_err();
+    let missing = KnownHashes::default().add(&folder.path().join("missing")).unwrap_err();
     assert_eq!(missing.kind(), std::io::ErrorKind::NotFound);
 }
 
@@ -115,7 +115,7 @@ fn a_damaged_database_gives_an_error_or_an_answer() {
     let mut errors = 0;
     let mut check = |bytes: &[u8]| {
         std::fs::write(&damaged, bytes).unwrap();
-        let mut known = Known::default();
+        let mut known = KnownHashes::default();
         let found = known.add(&damaged).and_then(|()| {
             known.has(&abc)?;
             known.has(&other)

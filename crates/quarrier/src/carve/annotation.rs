@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use quarrier_carve::folder::{Annotate, Annotating, Row, RowHashes, RowPlace};
-use quarrier_files::{Digests, HashKinds, Hasher, Known, Places, format_time};
+use quarrier_files::{Digests, HashKinds, Hasher, KnownHashes, Places, format_time};
 
 use super::Carve;
 use super::ground::Ground;
@@ -18,7 +18,7 @@ pub(super) type Pieces<'p> = dyn FnMut(&mut dyn FnMut(&[u8])) + 'p;
 /// The data that completes rows.
 pub(super) struct Annotation {
     places: Option<Arc<Places>>,
-    known: Option<Arc<Known>>,
+    known: Option<Arc<KnownHashes>>,
     /// The hashes that rows have.
     hashes: HashKinds,
 }
@@ -35,7 +35,7 @@ impl Annotation {
     /// Whether a file with these bytes is known; false without known hashes.
     ///
     /// # Errors
-    /// Those of [`Known::has`].
+    /// Those of [`KnownHashes::has`].
     pub(super) fn is_known(&self, bytes: &mut Pieces<'_>) -> io::Result<bool> {
         let Some(known) = &self.known else { return Ok(false) };
         let mut hasher = Hasher::new(known.needs());
@@ -110,8 +110,8 @@ impl Annotating for OneFile<'_> {
 /// # Errors
 /// [`Error::Request`] for a file without hashes or a damaged database, [`Error::Source`] if a file cannot
 /// be read.
-pub fn read_known(paths: &[PathBuf]) -> Result<Known> {
-    let mut known = Known::default();
+pub fn read_known(paths: &[PathBuf]) -> Result<KnownHashes> {
+    let mut known = KnownHashes::default();
     for path in paths {
         let name = || path.display().to_string();
         let failed = |error: io::Error| match error.kind() {

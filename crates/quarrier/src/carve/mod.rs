@@ -31,7 +31,7 @@ use std::sync::Arc;
 
 use quarrier_carve::Status;
 use quarrier_carve::folder::Row;
-use quarrier_files::{HashKinds, Known};
+use quarrier_files::{HashKinds, KnownHashes};
 
 use crate::case::Notes;
 
@@ -71,7 +71,7 @@ pub struct Carve {
     unallocated: bool,
     thorough: bool,
     locates: bool,
-    known: Option<Arc<Known>>,
+    known: Option<Arc<KnownHashes>>,
     skips_known: bool,
     hashes: HashKinds,
     notes: Notes,
@@ -211,7 +211,7 @@ impl Carve {
     }
 
     /// Adds to rows whether the file is in this set.
-    pub fn known(mut self, known: Option<Known>) -> Self {
+    pub fn known(mut self, known: Option<KnownHashes>) -> Self {
         self.known = known.map(Arc::new);
         self
     }
