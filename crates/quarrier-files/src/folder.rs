@@ -43,7 +43,7 @@ pub struct Folder {
 
 /// A file written to the folder.
 #[derive(Debug, Clone)]
-pub struct Written {
+pub struct WrittenFile {
     /// The path relative to the folder.
     pub path: String,
     /// The hashes of its bytes.
@@ -94,7 +94,7 @@ impl Folder {
         top: &str,
         entry: &Entry,
         hashes: HashKinds,
-    ) -> Result<Written> {
+    ) -> Result<WrittenFile> {
         let names = entry.path.split('/').filter(|name| !name.is_empty());
         let tops = (!top.is_empty()).then(|| top.to_string());
         let mut names: Vec<String> = tops.into_iter().chain(names.map(harmless)).collect();
@@ -104,7 +104,7 @@ impl Folder {
                 self.timed.push((place.clone(), entry.times));
             }
             let digests = Hasher::new(hashes).finish();
-            return Ok(Written { path: place.join("/"), digests, unreadable: Vec::new() });
+            return Ok(WrittenFile { path: place.join("/"), digests, unreadable: Vec::new() });
         }
         let mut name = names.pop().unwrap_or_else(|| harmless(""));
         if names.is_empty() && self.kept_free == Some(&name) {
@@ -116,7 +116,7 @@ impl Folder {
         match fill(&mut file, source, entry, hashes) {
             Ok((digests, unreadable)) => {
                 place.push(name);
-                Ok(Written { path: place.join("/"), digests, unreadable })
+                Ok(WrittenFile { path: place.join("/"), digests, unreadable })
             }
             Err(error) => {
                 let _ = unlinkat(folder, &name, AtFlags::empty());

@@ -42,7 +42,7 @@ pub use bytes::{Piece, read};
 pub use digests::{Digests, HashKinds, Hasher};
 pub use entry::{Content, Entry, Extent, Kind, PackedPiece, Packing, Run, State, Times};
 pub use error::{Error, Result};
-pub use folder::{Folder, Written};
+pub use folder::{Folder, WrittenFile};
 pub use known::KnownHashes;
 pub use places::{Place, PlaceState, Places};
 pub use systems::{SkippedPartition, System, SystemKind, Systems, find};

@@ -1,7 +1,7 @@
 //! A row of a listing, the same in every program and binding.
 
 use quarrier_core::civil;
-use quarrier_files::{Entry, Kind, State, Written, format_time};
+use quarrier_files::{Entry, Kind, State, WrittenFile, format_time};
 use serde_json::json;
 
 /// The names of the columns, in their order.
@@ -30,7 +30,7 @@ pub struct Row {
     /// The file.
     pub entry: Entry,
     /// The written file; `None` if its bytes were not written.
-    pub written: Option<Written>,
+    pub written: Option<WrittenFile>,
 }
 
 impl Row {

@@ -6,7 +6,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
 use quarrier_core::source::Source;
-use quarrier_files::{Entry, Error as FilesError, Folder, Kind, System, Systems, Written, find};
+use quarrier_files::{
+    Entry, Error as FilesError, Folder, Kind, System, Systems, WrittenFile, find,
+};
 
 use serde_json::json;
 
@@ -174,7 +176,7 @@ impl Listing<'_> {
     }
 
     /// Writes an entry, if requested and possible.
-    fn write(&mut self, system: &System, entry: &Entry) -> Result<Option<Written>> {
+    fn write(&mut self, system: &System, entry: &Entry) -> Result<Option<WrittenFile>> {
         let Some(folder) = &mut self.folder else { return Ok(None) };
         if entry.kind == Kind::Other || entry.path == "/" {
             return Ok(None);
