@@ -81,7 +81,7 @@ fn failed(error: io::Error) -> Error {
 /// Checked messages that, if there are any, are on their way to the disk.
 #[must_use = "messages that nobody waits for may not be on the disk"]
 pub struct Sent {
-    pub(super) taken: Taken,
+    pub(super) taken: AppendResult,
     pub(super) on_its_way: Option<OnItsWay>,
 }
 
@@ -93,7 +93,7 @@ pub(super) enum OnItsWay {
 /// The result of appending messages.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Taken {
+pub struct AppendResult {
     /// The messages' marks; empty if none was appended.
     pub marks: Range<u64>,
     /// Number of rejected messages.
@@ -115,7 +115,7 @@ impl Sent {
     /// # Errors
     /// [`log::Error::Full`], [`log::Error::Stopped`]: none of the messages counts, unless the log turns out
     /// to have them when it is opened again.
-    pub async fn durable(self) -> Result<Taken> {
+    pub async fn durable(self) -> Result<AppendResult> {
         let Sent { mut taken, on_its_way } = self;
         let committed = match on_its_way {
             None => return Ok(taken),
@@ -159,7 +159,7 @@ pub(super) fn take(
     let keyed = definition.clone().filter(|definition| !definition.key().is_empty());
     let definition = keyed.or_else(|| options.definition.clone()).or(definition);
     let blocks = Blocks::checked(store, spool, (&format, definition.as_deref()), stop)?;
-    let taken = Taken {
+    let taken = AppendResult {
         marks: 0..blocks.messages,
         rejected: blocks.rejected,
         first: blocks.first.clone(),
@@ -167,7 +167,7 @@ pub(super) fn take(
     };
     let is_refused = options.is_whole && blocks.rejected > 0;
     if blocks.messages == 0 || is_refused {
-        return Ok(Sent { taken: Taken { marks: 0..0, ..taken }, on_its_way: None });
+        return Ok(Sent { taken: AppendResult { marks: 0..0, ..taken }, on_its_way: None });
     }
     let on_its_way = Some(blocks.send(log, table, publication)?);
     Ok(Sent { taken, on_its_way })

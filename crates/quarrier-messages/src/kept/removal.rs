@@ -3,7 +3,7 @@
 use quarrier_core::civil::midnight;
 
 use super::Definition;
-use super::intake::{Sent, Taken, send};
+use super::intake::{AppendResult, Sent, send};
 use super::key::trimmed;
 use crate::exact::rescaled;
 use crate::log::rows::RowsWriter;
@@ -20,7 +20,7 @@ pub(super) fn send_keys(
     (table, definition): (u32, &Definition),
     keys: &[Vec<Value>],
 ) -> Result<Sent> {
-    let taken = Taken { marks: 0..keys.len() as u64, ..Taken::default() };
+    let taken = AppendResult { marks: 0..keys.len() as u64, ..AppendResult::default() };
     if keys.is_empty() {
         return Ok(Sent { taken, on_its_way: None });
     }

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::task::{Context, Poll, Wake, Waker};
 
-use quarrier_messages::kept::{DefinedColumn, Definition, IntakeOptions, Misfit, Store, Taken};
+use quarrier_messages::kept::{
+    AppendResult, DefinedColumn, Definition, IntakeOptions, Misfit, Store,
+};
 use quarrier_messages::{Format, Kind, Result, Table, Value};
 
 use crate::kit::{Random, assert_same, at_once};
@@ -30,7 +32,7 @@ pub(crate) fn done<T>(task: impl Future<Output = T>) -> T {
     }
 }
 
-fn take(store: &Store, bytes: &[u8], options: &IntakeOptions) -> Result<Taken> {
+fn take(store: &Store, bytes: &[u8], options: &IntakeOptions) -> Result<AppendResult> {
     let mut intake = store.intake();
     let mut random = Random(bytes.len() as u64);
     let mut rest = bytes;

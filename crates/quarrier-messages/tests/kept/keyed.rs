@@ -6,7 +6,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 
 use quarrier_core::source::{Memory, Source, read_full_at};
-use quarrier_messages::kept::{Changes, DefinedColumn, Definition, IntakeOptions, Store, Taken};
+use quarrier_messages::kept::{
+    AppendResult, Changes, DefinedColumn, Definition, IntakeOptions, Store,
+};
 use quarrier_messages::log::disk::{Fault, FaultyDisk};
 use quarrier_messages::{Format, Kind, Load, Result, Table, Value};
 
@@ -99,13 +101,13 @@ fn at_once(lines: &str) -> Table {
     load.run(&[&Memory::new("f", lines.to_string())]).unwrap().table
 }
 
-fn take(store: &Store, text: &str) -> Result<Taken> {
+fn take(store: &Store, text: &str) -> Result<AppendResult> {
     let mut intake = store.intake();
     intake.push(text.as_bytes())?;
     done(store.take_in("t", &intake, &IntakeOptions::default(), &AtomicBool::new(false))?.durable())
 }
 
-fn remove(store: &Store, keys: &[Key]) -> Result<Taken> {
+fn remove(store: &Store, keys: &[Key]) -> Result<AppendResult> {
     let value = |(word, n): &Key| vec![Value::Text(word.as_str().into()), Value::Integer(*n)];
     done(store.remove("t", &keys.iter().map(value).collect::<Vec<_>>())?.durable())
 }

@@ -6,7 +6,9 @@ use std::sync::atomic::AtomicBool;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use quarrier::DataFolder;
-use quarrier::kept::{DefinedColumn, Definition, Intake, IntakeOptions, Misfit, Sent, Taken};
+use quarrier::kept::{
+    AppendResult, DefinedColumn, Definition, Intake, IntakeOptions, Misfit, Sent,
+};
 use quarrier_messages::{DIGITS_MAX, Format, Reject};
 use quarrier_wire::{Bytes, Failure, Ingest, IngestTarget, Marks, Result, state};
 use tokio::runtime::Handle;
@@ -131,7 +133,7 @@ fn seen(engine: &Engine, kept: &DataFolder, table: &str) -> Option<Arc<Definitio
     Definition::new(fields.collect()).ok().map(Arc::new)
 }
 
-fn marks(taken: &Taken) -> Marks {
+fn marks(taken: &AppendResult) -> Marks {
     let messages = taken.marks.end - taken.marks.start;
     let said = |reject: &Reject| format!("line {}: {}", reject.line, reject.fault);
     Marks {

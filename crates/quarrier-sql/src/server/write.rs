@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicBool;
 
 use datafusion::sql::sqlparser::ast;
 use futures::{FutureExt, StreamExt};
-use quarrier::kept::{Sent, Taken};
+use quarrier::kept::{AppendResult, Sent};
 use quarrier_wire::{
     Bytes, Durable, Failure, IngestTarget, Prepared, Reply, Result, TableInfo, Value, literal,
     message, parameter_count, state, values, with_parameters,
@@ -185,7 +185,7 @@ async fn inserted(
 /// Waits until rows are durable. A client may poll this much later, at its COMMIT, so a task
 /// releases the lock.
 fn durable(runtime: &Handle, sent: Sent, held: Option<TableLock>) -> Durable {
-    let done = |taken: quarrier_messages::Result<Taken>| {
+    let done = |taken: quarrier_messages::Result<AppendResult>| {
         taken.map(drop).map_err(|error| of_folder(&error.into()))
     };
     if held.is_none() {

@@ -11,8 +11,8 @@ mod subscribe;
 
 pub use load::{KeptLoad, KeptLoaded, KeptWatch, LoadedSource};
 pub use quarrier_messages::kept::{
-    DefinedColumn, Definition, Intake, IntakeOptions, KeptTable, Misfit, Progress, Sent, Stored,
-    Taken,
+    AppendResult, DefinedColumn, Definition, Intake, IntakeOptions, KeptTable, Misfit, Progress,
+    Sent, Stored,
 };
 pub use subscribe::{Changed, Subscribe, Subscription};
 

@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicBool;
 use std::task::{Context, Poll, Waker};
 
 use quarrier::filter::{Conditions, Form, Rows};
-use quarrier::kept::{DefinedColumn, Definition, IntakeOptions, Sent, Subscribe, Taken};
+use quarrier::kept::{AppendResult, DefinedColumn, Definition, IntakeOptions, Sent, Subscribe};
 use quarrier::{DataFolder, Filter, Sources};
 use quarrier_core::source::Memory;
 use quarrier_filter::{Scan, sql};
@@ -119,7 +119,7 @@ fn answered(table: &Arc<Table>, text: &str) -> (u64, String) {
 }
 
 /// Polls until the messages are on disk.
-fn durable(sent: Sent) -> Taken {
+fn durable(sent: Sent) -> AppendResult {
     let mut task = std::pin::pin!(sent.durable());
     loop {
         match task.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
