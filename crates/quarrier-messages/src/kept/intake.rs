@@ -80,7 +80,7 @@ fn failed(error: io::Error) -> Error {
 
 /// Checked messages that, if there are any, are on their way to the disk.
 #[must_use = "messages that nobody waits for may not be on the disk"]
-pub struct Sent {
+pub struct PendingAppend {
     pub(super) taken: AppendResult,
     pub(super) on_its_way: Option<OnItsWay>,
 }
@@ -104,7 +104,7 @@ pub struct AppendResult {
     pub is_duplicate: bool,
 }
 
-impl Sent {
+impl PendingAppend {
     /// Returns the first rejected message.
     pub fn first(&self) -> Option<&Reject> {
         self.taken.first.as_ref()
@@ -116,7 +116,7 @@ impl Sent {
     /// [`log::Error::Full`], [`log::Error::Stopped`]: none of the messages counts, unless the log turns out
     /// to have them when it is opened again.
     pub async fn durable(self) -> Result<AppendResult> {
-        let Sent { mut taken, on_its_way } = self;
+        let PendingAppend { mut taken, on_its_way } = self;
         let committed = match on_its_way {
             None => return Ok(taken),
             Some(OnItsWay::All(committed)) => committed,
@@ -140,7 +140,7 @@ pub(super) fn take(
     intake: &Intake,
     options: &IntakeOptions,
     stop: &AtomicBool,
-) -> Result<Sent> {
+) -> Result<PendingAppend> {
     let spool = &intake.0;
     let publication = options.publication.as_ref().map(|(name, sequence)| Publication {
         publisher: publisher(table, name, GENERATION),
@@ -167,10 +167,13 @@ pub(super) fn take(
     };
     let is_refused = options.is_whole && blocks.rejected > 0;
     if blocks.messages == 0 || is_refused {
-        return Ok(Sent { taken: AppendResult { marks: 0..0, ..taken }, on_its_way: None });
+        return Ok(PendingAppend {
+            taken: AppendResult { marks: 0..0, ..taken },
+            on_its_way: None,
+        });
     }
     let on_its_way = Some(blocks.send(log, table, publication)?);
-    Ok(Sent { taken, on_its_way })
+    Ok(PendingAppend { taken, on_its_way })
 }
 
 /// Messages for the log, batch by batch.

@@ -43,7 +43,7 @@ mod whole;
 pub use changes::Changes;
 pub use definition::{DefinedColumn, Definition, Misfit};
 pub use index::KeptTable;
-pub use intake::{AppendResult, Intake, IntakeOptions, Sent};
+pub use intake::{AppendResult, Intake, IntakeOptions, PendingAppend};
 pub use load::{LoadOptions, LoadWatch, Origin, Progress, Stored};
 pub use run::Run;
 pub use store::{Store, is_log};

@@ -3,7 +3,7 @@
 use quarrier_core::civil::midnight;
 
 use super::Definition;
-use super::intake::{AppendResult, Sent, send};
+use super::intake::{AppendResult, PendingAppend, send};
 use super::key::trimmed;
 use crate::exact::rescaled;
 use crate::log::rows::RowsWriter;
@@ -19,10 +19,10 @@ pub(super) fn send_keys(
     log: &Log,
     (table, definition): (u32, &Definition),
     keys: &[Vec<Value>],
-) -> Result<Sent> {
+) -> Result<PendingAppend> {
     let taken = AppendResult { marks: 0..keys.len() as u64, ..AppendResult::default() };
     if keys.is_empty() {
-        return Ok(Sent { taken, on_its_way: None });
+        return Ok(PendingAppend { taken, on_its_way: None });
     }
     let columns = definition.key().iter().filter_map(|place| definition.columns().get(*place));
     let kinds: Vec<Kind> = columns.map(|column| column.kind).collect();
@@ -40,7 +40,7 @@ pub(super) fn send_keys(
         batches.push(writer.into_batch(table, Encoding::KeysRemoved)?);
     }
     let on_its_way = Some(send(log, batches.into_iter().map(Ok), None)?);
-    Ok(Sent { taken, on_its_way })
+    Ok(PendingAppend { taken, on_its_way })
 }
 
 fn exact((mantissa, scale): (i128, u8), to: u8) -> Option<Value> {

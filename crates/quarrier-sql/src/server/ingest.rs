@@ -7,7 +7,7 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use quarrier::DataFolder;
 use quarrier::kept::{
-    AppendResult, DefinedColumn, Definition, Intake, IntakeOptions, Misfit, Sent,
+    AppendResult, DefinedColumn, Definition, Intake, IntakeOptions, Misfit, PendingAppend,
 };
 use quarrier_messages::{DIGITS_MAX, Format, Reject};
 use quarrier_wire::{Bytes, Failure, Ingest, IngestTarget, Marks, Result, state};
@@ -82,7 +82,7 @@ impl IngestSession {
     }
 
     /// Sends the complete messages. Returns once they are queued for the disk.
-    pub(super) async fn sent(mut self) -> Result<Sent> {
+    pub(super) async fn sent(mut self) -> Result<PendingAppend> {
         let intake = self.intake.take().ok_or_else(defect)?;
         let IngestSession { kept, table, options, runtime, .. } = self;
         let is_whole = options.is_whole;

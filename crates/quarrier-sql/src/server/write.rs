@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicBool;
 
 use datafusion::sql::sqlparser::ast;
 use futures::{FutureExt, StreamExt};
-use quarrier::kept::{AppendResult, Sent};
+use quarrier::kept::{AppendResult, PendingAppend};
 use quarrier_wire::{
     Bytes, Durable, Failure, IngestTarget, Prepared, Reply, Result, TableInfo, Value, literal,
     message, parameter_count, state, values, with_parameters,
@@ -184,7 +184,7 @@ async fn inserted(
 
 /// Waits until rows are durable. A client may poll this much later, at its COMMIT, so a task
 /// releases the lock.
-fn durable(runtime: &Handle, sent: Sent, held: Option<TableLock>) -> Durable {
+fn durable(runtime: &Handle, sent: PendingAppend, held: Option<TableLock>) -> Durable {
     let done = |taken: quarrier_messages::Result<AppendResult>| {
         taken.map(drop).map_err(|error| of_folder(&error.into()))
     };

@@ -11,8 +11,8 @@ mod subscribe;
 
 pub use load::{KeptLoad, KeptLoaded, KeptWatch, LoadedSource};
 pub use quarrier_messages::kept::{
-    AppendResult, DefinedColumn, Definition, Intake, IntakeOptions, KeptTable, Misfit, Progress,
-    Sent, Stored,
+    AppendResult, DefinedColumn, Definition, Intake, IntakeOptions, KeptTable, Misfit,
+    PendingAppend, Progress, Stored,
 };
 pub use subscribe::{Changed, Subscribe, Subscription};
 
@@ -190,7 +190,7 @@ impl DataFolder {
     }
 
     /// Appends the gathered messages to an existing table: all of them or none. May wait for the log's queue;
-    /// [`Sent::durable`] waits for the disk.
+    /// [`PendingAppend::durable`] waits for the disk.
     ///
     /// # Errors
     /// [`Error::Messages`](crate::Error::Messages) if there is no such table, messages have a format that the
@@ -201,18 +201,18 @@ impl DataFolder {
         intake: &Intake,
         options: &IntakeOptions,
         stop: &AtomicBool,
-    ) -> Result<Sent> {
+    ) -> Result<PendingAppend> {
         Ok(self.store.take_in(table, intake, options, stop)?)
     }
 
     /// Removes the rows with these keys from a table with a key. Each key has a value for each column of the
     /// table's key, in its order. It removes rows that exist when the removal is on the disk. May wait for
-    /// the log's queue; [`Sent::durable`] waits for the disk, and returns the marks of the keys.
+    /// the log's queue; [`PendingAppend::durable`] waits for the disk, and returns the marks of the keys.
     ///
     /// # Errors
     /// [`Error::Messages`](crate::Error::Messages) if there is no such table, it has no key, the type of a
     /// value differs from that of its column, or the disk is full or fails.
-    pub fn remove(&self, table: &str, keys: &[Vec<Value>]) -> Result<Sent> {
+    pub fn remove(&self, table: &str, keys: &[Vec<Value>]) -> Result<PendingAppend> {
         Ok(self.store.remove(table, keys)?)
     }
 
@@ -221,7 +221,12 @@ impl DataFolder {
     ///
     /// # Errors
     /// Those of [`DataFolder::remove`], and an error for an invalid line.
-    pub fn remove_lines(&self, table: &str, lines: &[u8], stop: &AtomicBool) -> Result<Sent> {
+    pub fn remove_lines(
+        &self,
+        table: &str,
+        lines: &[u8],
+        stop: &AtomicBool,
+    ) -> Result<PendingAppend> {
         Ok(self.store.remove_lines(table, lines, stop)?)
     }
 

@@ -7,7 +7,9 @@ use std::sync::atomic::AtomicBool;
 use std::task::{Context, Poll, Waker};
 
 use quarrier::filter::{Conditions, Form, Rows};
-use quarrier::kept::{AppendResult, DefinedColumn, Definition, IntakeOptions, Sent, Subscribe};
+use quarrier::kept::{
+    AppendResult, DefinedColumn, Definition, IntakeOptions, PendingAppend, Subscribe,
+};
 use quarrier::{DataFolder, Filter, Sources};
 use quarrier_core::source::Memory;
 use quarrier_filter::{Scan, sql};
@@ -119,7 +121,7 @@ fn answered(table: &Arc<Table>, text: &str) -> (u64, String) {
 }
 
 /// Polls until the messages are on disk.
-fn durable(sent: Sent) -> AppendResult {
+fn durable(sent: PendingAppend) -> AppendResult {
     let mut task = std::pin::pin!(sent.durable());
     loop {
         match task.as_mut().poll(&mut Context::from_waker(Waker::noop())) {

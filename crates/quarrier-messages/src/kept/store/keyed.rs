@@ -13,7 +13,7 @@ use crate::kept::columns::ColumnFiles;
 use crate::kept::definition::Definition;
 use crate::kept::history::History;
 use crate::kept::index::Extent;
-use crate::kept::intake::Sent;
+use crate::kept::intake::PendingAppend;
 use crate::kept::keyed::{Keyed, first_from, is_removal, mark_of, row_of, unmarked};
 use crate::kept::removal::send_keys;
 use crate::kept::run::{Alive, Run};
@@ -34,7 +34,7 @@ impl Store {
     /// # Errors
     /// [`Error::Store`] if there is no such table, it has no key, or the type of a value differs from that of
     /// its column; [`Error::Log`] if the disk is full or fails.
-    pub fn remove(&self, name: &str, keys: &[Vec<Value>]) -> Result<Sent> {
+    pub fn remove(&self, name: &str, keys: &[Vec<Value>]) -> Result<PendingAppend> {
         let log = self.writer()?;
         let number = self.number(&lock(&self.state), name)?;
         let definition = self.keyed_definition(number).ok_or_else(|| Error::Store {
@@ -52,7 +52,12 @@ impl Store {
     ///
     /// # Panics
     /// If a worker panics.
-    pub fn remove_lines(&self, name: &str, lines: &[u8], stop: &AtomicBool) -> Result<Sent> {
+    pub fn remove_lines(
+        &self,
+        name: &str,
+        lines: &[u8],
+        stop: &AtomicBool,
+    ) -> Result<PendingAppend> {
         let number = self.number(&lock(&self.state), name)?;
         let Some(definition) = self.keyed_definition(number) else {
             return self.remove(name, &[]);

@@ -22,7 +22,7 @@ use super::definition::Definition;
 use super::files::Files;
 use super::history::History;
 use super::index::{Extent, Index, KeptTable};
-use super::intake::{self, Intake, IntakeOptions, Sent};
+use super::intake::{self, Intake, IntakeOptions, PendingAppend};
 use super::keyed::{Keyed, is_removal};
 use super::load::{self, LoadOptions, LoadWatch, Origin, Stored};
 use super::run::Run;
@@ -192,7 +192,7 @@ impl Store {
         intake: &Intake,
         options: &IntakeOptions,
         stop: &AtomicBool,
-    ) -> Result<Sent> {
+    ) -> Result<PendingAppend> {
         let log = self.writer()?;
         let number = self.number(&lock(&self.state), table)?;
         let definition = self.definition_of(number);
