@@ -17,7 +17,7 @@ use quarrier_search::RegexSeam;
 
 use crate::error::{Error, Result};
 use crate::row::{HeldRows, Row, Take};
-use crate::run::{Ran, Stored, UnitSearch};
+use crate::run::{Stored, UnitOutcome, UnitSearch};
 use crate::source::SourceUnits;
 use crate::unit::Unit;
 
@@ -167,7 +167,7 @@ impl Join<'_, '_> {
     }
 
     /// Runs a part and holds its rows. `None` if there are too many, or a match is too long.
-    fn held(&mut self, part: &Part) -> Result<Option<(HeldRows, Ran)>> {
+    fn held(&mut self, part: &Part) -> Result<Option<(HeldRows, UnitOutcome)>> {
         let (mut held, mut is_full) = (HeldRows::default(), false);
         let ran = self.run(part, &mut |row: &Row<'_>| {
             is_full = !held.push(row);
@@ -180,7 +180,7 @@ impl Join<'_, '_> {
     }
 
     /// Runs a part; `None` if a match is too long.
-    fn run(&mut self, part: &Part, take: &mut Take<'_>) -> Result<Option<Ran>> {
+    fn run(&mut self, part: &Part, take: &mut Take<'_>) -> Result<Option<UnitOutcome>> {
         match self.search.run(self.source, part, take) {
             Err(error) if is_too_long(&error) => Ok(None),
             ran => Ok(Some(ran?)),

@@ -70,7 +70,7 @@ pub use label::Labels;
 pub use object::{Identity, Object};
 pub use results::Results;
 pub use row::{Row, Take};
-pub use run::{Ran, Stored, UnitSearch};
+pub use run::{Stored, UnitOutcome, UnitSearch};
 pub use shard::Shard;
 pub use source::SourceUnits;
 pub use unit::{UNIT_BYTES, Unit};

@@ -38,7 +38,7 @@ pub struct UnitSearch<'s> {
 
 /// The result of a unit, besides its rows.
 #[derive(Debug)]
-pub struct Ran {
+pub struct UnitOutcome {
     /// The seams of the regexes: see [`RegexSeam`].
     pub seams: Vec<RegexSeam>,
     /// Ranges of the unit that could not be read, in order.
@@ -142,7 +142,7 @@ impl<'s> UnitSearch<'s> {
         source: &mut SourceUnits,
         unit: &Unit,
         take: &mut Take<'_>,
-    ) -> Result<Ran> {
+    ) -> Result<UnitOutcome> {
         let ran = self.run(source, &Part::alone(unit.range.clone()), take)?;
         source.check_version()?;
         Ok(ran)
@@ -201,7 +201,7 @@ impl<'s> UnitSearch<'s> {
         source: &mut SourceUnits,
         part: &Part,
         take: &mut Take<'_>,
-    ) -> Result<Ran> {
+    ) -> Result<UnitOutcome> {
         let running = match self.running.take() {
             Some(running) => running,
             None => self.search.start(self.machine, Some(&source.opened().place()), self.stop)?,
@@ -222,7 +222,7 @@ impl<'s> UnitSearch<'s> {
         let within = |bad: &Range<u64>| bad.start.max(range.start)..bad.end.min(range.end);
         let unreadable = run.unreadable.iter().map(within).filter(|bad| !bad.is_empty()).collect();
         let bytes = range.end.saturating_sub(range.start);
-        Ok(Ran { seams, unreadable, bytes, elapsed: run.elapsed })
+        Ok(UnitOutcome { seams, unreadable, bytes, elapsed: run.elapsed })
     }
 
     /// The folder for objects, if there is one.
