@@ -9,4 +9,4 @@ mod write;
 
 pub use read::{Bound, Frontend, Named, Target, framed};
 pub use startup::{Opening, opening};
-pub use write::{Column, Out};
+pub use write::{Column, MessageBuffer};

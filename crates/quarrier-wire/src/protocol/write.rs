@@ -4,7 +4,7 @@ use crate::failure::Failure;
 
 /// Output for a client.
 #[derive(Debug, Default)]
-pub struct Out {
+pub struct MessageBuffer {
     bytes: Vec<u8>,
     /// Number of bytes that were sent.
     sent: usize,
@@ -26,7 +26,7 @@ pub struct Column<'a> {
 /// Maximum capacity of an empty buffer.
 const KEPT_BYTES: usize = 4 << 10;
 
-impl Out {
+impl MessageBuffer {
     /// Returns the bytes that were not sent yet.
     pub fn waiting(&self) -> &[u8] {
         &self.bytes[self.sent..]
@@ -227,7 +227,7 @@ mod tests {
 
     #[test]
     fn messages_include_their_length() {
-        let mut out = Out::default();
+        let mut out = MessageBuffer::default();
         out.ready(b'I');
         out.complete("SELECT\x001");
         assert_eq!(out.waiting(), b"Z\0\0\0\x05IC\0\0\0\x0dSELECT 1\0");

@@ -10,7 +10,7 @@ use crate::answers::{Prepared, Stop, Value};
 use crate::board::Ending;
 use crate::copy::{self, BINARY_BEGIN};
 use crate::failure::{Failure, Result, state};
-use crate::protocol::{Column, Out};
+use crate::protocol::{Column, MessageBuffer};
 use crate::rows::View;
 use crate::sql::{CopyFormat, CopyOptions};
 
@@ -186,7 +186,7 @@ async fn next(
     }
 }
 
-fn written(batch: &RecordBatch, form: &Form<'_>, out: &mut Out) -> Result<()> {
+fn written(batch: &RecordBatch, form: &Form<'_>, out: &mut MessageBuffer) -> Result<()> {
     let columns = batch.columns().iter().map(View::of).collect::<Result<Vec<_>>>()?;
     let mut scratch = Vec::new();
     let mut done = Ok(());
@@ -228,7 +228,7 @@ pub(super) fn is_binary(formats: &[bool], place: usize) -> bool {
 }
 
 /// Describes the columns of the rows that follow.
-pub(super) fn describe_columns(columns: &Columns, formats: &[bool], out: &mut Out) {
+pub(super) fn describe_columns(columns: &Columns, formats: &[bool], out: &mut MessageBuffer) {
     out.row_description(columns.iter().enumerate().map(|(place, (name, kind))| Column {
         name,
         kind: *kind,

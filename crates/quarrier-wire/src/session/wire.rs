@@ -9,7 +9,7 @@ use tokio_rustls::TlsAcceptor;
 
 use crate::board::{Board, add};
 use crate::failure::{Failure, Result, state};
-use crate::protocol::{Opening, Out, framed, opening};
+use crate::protocol::{MessageBuffer, Opening, framed, opening};
 use crate::shared::{Held, Shared};
 
 use super::socket::Socket;
@@ -26,7 +26,7 @@ const LARGE_READ_BYTES: usize = 256 << 10;
 /// The bytes of a connection in both directions.
 pub(super) struct Wire {
     pub(super) socket: Socket,
-    pub(super) out: Out,
+    pub(super) out: MessageBuffer,
     came: BytesMut,
     /// Bytes that the current message takes.
     wanted: usize,
@@ -46,7 +46,7 @@ impl Wire {
     pub(super) fn new(socket: Socket) -> Self {
         Wire {
             socket,
-            out: Out::default(),
+            out: MessageBuffer::default(),
             came: BytesMut::new(),
             wanted: 0,
             held: None,
