@@ -6,7 +6,7 @@
 //! ```text
 //!  a piece of text ──→ visible         lines, tables, errors, progress
 //!  several lines   ──→ visible_lines   plans
-//!  a stream        ──→ EscapingWriter           CSV, JSON and messages that go to a terminal
+//!  a stream        ──→ EscapingWriter  CSV, JSON and messages that go to a terminal
 //!  a page          ──→ page::page      HTML of `maud`, with charts of `chart`
 //!  a number        ──→ number          sizes, rates, times, shares, counts
 //! ```
