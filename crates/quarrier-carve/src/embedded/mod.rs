@@ -60,7 +60,7 @@ impl Default for Limits {
 
 /// A member of an archive.
 #[derive(Debug)]
-pub struct Inside<'i> {
+pub struct Member<'i> {
     /// The type of the outermost archive and the names of the members on the way, joined by `!`.
     /// Control characters and bytes that are not text are escaped. Never use it as a path of a file
     /// system.
@@ -107,7 +107,7 @@ fn is_zip(kind: &str) -> bool {
 /// Unpacks the archive of type `kind` that `view` shows, and passes each file in it to `take`, in the
 /// order of the archive; the files of a nested archive follow it. Does nothing for other types (see
 /// [`is_archive`]).
-pub fn walk(kind: &str, view: &mut View<'_>, limits: &Limits, take: &mut dyn FnMut(Inside<'_>)) {
+pub fn walk(kind: &str, view: &mut View<'_>, limits: &Limits, take: &mut dyn FnMut(Member<'_>)) {
     let mut walker = Walker::new(limits, view.length(), Receiver::Recognised(take), &NEVER);
     walker.path = kind.to_string();
     walker.archive(kind, view, None, 1);
@@ -116,7 +116,7 @@ pub fn walk(kind: &str, view: &mut View<'_>, limits: &Limits, take: &mut dyn FnM
 /// Receives the results of a walk.
 enum Receiver<'w> {
     /// The files that a validator recognises.
-    Recognised(&'w mut dyn FnMut(Inside<'_>)),
+    Recognised(&'w mut dyn FnMut(Member<'_>)),
     /// Every member.
     All(&'w mut dyn TakeMembers),
 }
@@ -281,7 +281,7 @@ impl<'w> Walker<'w> {
         let (bytes, not_read) = (&bytes[..length], &*not_read);
         let content = Content::File { kind, bytes, not_read };
         if let Receiver::Recognised(take) = &mut self.receiver {
-            take(Inside { path: &self.path, content });
+            take(Member { path: &self.path, content });
         }
         if is_archive(kind.name) {
             self.nested(kind.name, bytes, None, depth);
@@ -324,7 +324,7 @@ impl<'w> Walker<'w> {
     fn skip(&mut self, reason: &'static str) {
         match &mut self.receiver {
             Receiver::Recognised(take) => {
-                take(Inside { path: &self.path, content: Content::Skipped { reason } });
+                take(Member { path: &self.path, content: Content::Skipped { reason } });
             }
             Receiver::All(take) => take.skipped(&self.path, reason),
         }

@@ -115,7 +115,7 @@ pub fn described_with(
 }
 
 /// Makes the row of a file inside the archive `outer`: the `number`th there, from 1, of type
-/// `kind`. `way` is its [`Inside::path`](crate::embedded::Inside::path).
+/// `kind`. `way` is its [`Member::path`](crate::embedded::Member::path).
 pub fn described_inside(
     source_name: &str,
     outer: &Carved,
