@@ -10,7 +10,7 @@ use crate::embedded::{self, Content, Limits};
 use crate::view::View;
 
 /// Which archives to unpack, and which members to keep.
-pub struct Inside {
+pub struct UnpackSettings {
     limits: Limits,
     types: Option<Vec<String>>,
 }
@@ -48,7 +48,7 @@ impl Skipped {
     }
 }
 
-impl Inside {
+impl UnpackSettings {
     /// Makes settings for files of `types` (by default all) with this many threads (0: one per
     /// CPU), which share half of `memory_bytes`.
     pub fn new(types: Option<Vec<String>>, memory_bytes: u64, workers: usize) -> Self {
@@ -56,7 +56,7 @@ impl Inside {
         let levels = (planned_workers(workers) * limits.depth_max) as u64;
         let share = memory_bytes / 2 / levels.max(1);
         limits.member_bytes_max = limits.member_bytes_max.min(share);
-        Inside { limits, types }
+        UnpackSettings { limits, types }
     }
 
     /// Whether to write files of this type.

@@ -32,7 +32,7 @@ use quarrier_core::sync::lock;
 pub use annotate::{Annotate, Annotating, annotated};
 pub use begin::Resumed;
 pub use file::{described, described_inside, described_with, fingerprint, path_of};
-pub use inside::{Inside, Skipped};
+pub use inside::{Skipped, UnpackSettings};
 pub use place::write_new;
 pub use row::{Row, RowHashes, RowPlace};
 

@@ -4,7 +4,7 @@ use std::io;
 use std::sync::{Mutex, MutexGuard};
 
 use quarrier_carve::embedded::is_archive;
-use quarrier_carve::folder::{Inside, Row, Skipped};
+use quarrier_carve::folder::{Row, Skipped, UnpackSettings};
 use quarrier_carve::{Carved, Keep, Status, Stride, View};
 use quarrier_core::sync::lock;
 
@@ -15,7 +15,7 @@ use super::target::Target;
 /// Receives carved files and, if requested, the members inside them.
 pub(super) struct Keeper<'k> {
     pub(super) target: &'k Target,
-    pub(super) inside: Option<Inside>,
+    pub(super) inside: Option<UnpackSettings>,
     pub(super) statuses: Option<&'k [Status]>,
     pub(super) watch: &'k dyn Watch,
     pub(super) kept: Mutex<RunOutcome>,

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant, SystemTime};
 
 use quarrier_carve::folder::{
-    Annotate, Folder, Inside, REPORT, REPORT_DFXML, Resumed, Row, Skipped,
+    Annotate, Folder, REPORT, REPORT_DFXML, Resumed, Row, Skipped, UnpackSettings,
 };
 use quarrier_carve::mend::Effort;
 use quarrier_carve::{Carver, Summary};
@@ -147,7 +147,7 @@ impl Carve {
             .workers(self.workers)
             .stop(stop);
         if let Some(types) = &self.types {
-            // An archive may hold files of a requested type without being of one: `Inside` selects.
+            // An archive may hold files of a requested type without being of one: `UnpackSettings` selects.
             let chosen = carver.kinds(types.clone())?;
             carver = if self.embedded { chosen.all_kinds() } else { chosen };
         }
@@ -228,7 +228,7 @@ impl Carving<'_> {
         let carve = self.carve;
         let inside = carve.embedded.then(|| {
             let workers = self.carver.workers_count();
-            Inside::new(carve.types.clone(), carve.memory_bytes_max, workers)
+            UnpackSettings::new(carve.types.clone(), carve.memory_bytes_max, workers)
         });
         let statuses = match self.target {
             Target::Folder(_) => None,
