@@ -41,7 +41,7 @@ use cached::CachedSource;
 use candidates::Signatures;
 use in_pieces::FilesInPieces;
 use ranges::CarvedRanges;
-pub use resume::{Alignment, Begun, Midway};
+pub use resume::{Alignment, EarlierResults, Midway};
 use run::CarveRun;
 use skimmed::Skimmed;
 pub use skimmed::{SkimmedRange, Skimming};
@@ -64,7 +64,7 @@ pub struct Carver<'a> {
     reads_all: bool,
     keep_broken: bool,
     kinds: Option<Vec<String>>,
-    begun: Begun,
+    begun: EarlierResults,
     memory_bytes_max: u64,
     rates: Option<Rates>,
     promise: Option<AsData>,
@@ -94,7 +94,7 @@ impl<'a> Carver<'a> {
             reads_all: false,
             keep_broken: true,
             kinds: None,
-            begun: Begun::default(),
+            begun: EarlierResults::default(),
             memory_bytes_max: 1 << 30,
             rates: None,
             promise: None,
@@ -228,7 +228,7 @@ impl<'a> Carver<'a> {
     /// Resumes an earlier run over the same source with the same settings. `keep` first receives
     /// the earlier run's whole files again.
     #[must_use]
-    pub fn resume(mut self, begun: Begun) -> Self {
+    pub fn resume(mut self, begun: EarlierResults) -> Self {
         self.begun = begun;
         self
     }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::judge::Judged;
 use super::places::first_of_places;
 use super::ranges::CarvedRanges;
-use super::{Alignment, Begun, BrokenFile, extents_of};
+use super::{Alignment, BrokenFile, EarlierResults, extents_of};
 use crate::carved::{Carved, Status};
 use crate::claims::Claims;
 use crate::embedded::is_archive;
@@ -78,7 +78,7 @@ impl<'r> Resolver<'r> {
     }
 
     /// Restores the decisions of an earlier run.
-    pub(super) fn recall(&mut self, begun: &Begun) {
+    pub(super) fn recall(&mut self, begun: &EarlierResults) {
         for one in &begun.whole {
             self.claim(&one.kind, &one.extents);
         }

@@ -27,7 +27,7 @@ pub struct Midway {
 /// The results of an earlier run's strides. A run that resumes from them has the results that the
 /// earlier run would have had.
 #[derive(Debug, Clone, Default)]
-pub struct Begun {
+pub struct EarlierResults {
     /// All bytes before this offset are done.
     pub position: u64,
     /// The whole files, as in [`Stride::whole`](super::Stride::whole).

@@ -16,7 +16,7 @@ use super::journal::{Journal, JournalContents};
 use super::place::{JOURNAL, Place, STATE};
 use super::reserve::Reserve;
 use super::{Folder, Inner, REPORT, identity};
-use crate::carver::{Begun, Carver};
+use crate::carver::{Carver, EarlierResults};
 use crate::error::{Error, Result};
 
 /// Number of attempts to lock a journal that another process has locked, and the pause between
@@ -27,7 +27,7 @@ const LOCK_PAUSE: Duration = Duration::from_millis(50);
 /// The state of a folder in which a run should resume.
 pub enum Resumed {
     /// Continue: give this to [`Carver::resume`].
-    Begun(Box<Folder>, Box<Begun>),
+    Begun(Box<Folder>, Box<EarlierResults>),
     /// The earlier run has finished.
     Finished,
 }

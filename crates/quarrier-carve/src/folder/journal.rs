@@ -24,7 +24,7 @@ use super::Row;
 use super::row::extents_of;
 use crate::carved::{Carved, Status};
 use crate::carver::{
-    Alignment, Allowance, Begun, BrokenFile, Carver, Midway, SkimmedRange, Stride,
+    Alignment, Allowance, BrokenFile, Carver, EarlierResults, Midway, SkimmedRange, Stride,
 };
 use crate::view::Extent;
 
@@ -48,7 +48,7 @@ pub(super) struct Journal {
 /// The contents of a journal up to its last valid line.
 pub(super) struct JournalContents {
     pub(super) header: String,
-    pub(super) begun: Begun,
+    pub(super) begun: EarlierResults,
     /// Files that were written: their paths, and the places of their rows.
     pub(super) files: Vec<(String, Line)>,
 }
@@ -149,7 +149,7 @@ fn read(file: &File, carver: &Carver<'_>) -> io::Result<Option<(JournalContents,
     let mut reader = BufReader::new(file);
     reader.seek(SeekFrom::Start(0))?;
     let mut contents: Option<JournalContents> = None;
-    let mut stride = Begun::default();
+    let mut stride = EarlierResults::default();
     let (mut at, mut end) = (0u64, 0u64);
     let mut line = Vec::new();
     loop {
@@ -163,8 +163,11 @@ fn read(file: &File, carver: &Carver<'_>) -> io::Result<Option<(JournalContents,
         let is_understood = match (letter, &mut contents) {
             ('H', contents @ None) => {
                 let header = json.to_string();
-                *contents =
-                    Some(JournalContents { header, begun: Begun::default(), files: Vec::new() });
+                *contents = Some(JournalContents {
+                    header,
+                    begun: EarlierResults::default(),
+                    files: Vec::new(),
+                });
                 true
             }
             (_, Some(contents)) => {
@@ -198,7 +201,7 @@ fn checked(line: &[u8]) -> Option<(char, &str)> {
 /// Handles a line after the header.
 fn take(
     contents: &mut JournalContents,
-    stride: &mut Begun,
+    stride: &mut EarlierResults,
     letter: char,
     json: &str,
     place: Line,
@@ -209,7 +212,7 @@ fn take(
         'F' => {
             // The lines of a stride follow those of its files: any before this line are from an
             // attempt that was cut short.
-            *stride = Begun::default();
+            *stride = EarlierResults::default();
             contents.files.push((value.get("path")?.as_str()?.to_string(), place));
         }
         'W' => stride.whole.push(whole_of(&value)?),
