@@ -12,7 +12,7 @@ use crate::Request;
 use crate::error::{Error, Result};
 use crate::processor::clock;
 use crate::reading::{Area, Parameters, Subject, Unit};
-use crate::trial::{Done, Needs, Session, Team};
+use crate::trial::{Needs, Session, Team, ThreadWork};
 
 /// Steps of the clock's chain in a trial: 25 million additions, some 7 ms.
 const CLOCK_STEPS: u64 = 400_000;
@@ -62,7 +62,7 @@ pub fn measure_clock(session: &mut Session<'_>) -> Result<()> {
     session.measure(subject, Needs::Cpu, |team| {
         team.run(&mut [()], |_, ()| {
             let additions = clock::chain(CLOCK_STEPS)?;
-            Ok(Done { units: additions as f64, check: additions })
+            Ok(ThreadWork { units: additions as f64, check: additions })
         })
     })
 }

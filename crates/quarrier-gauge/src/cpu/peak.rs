@@ -6,7 +6,7 @@ use crate::error::{Error, Result};
 use crate::processor::arch::{self, STEPS};
 use crate::processor::{Isa, Lane, flop_per_cycle};
 use crate::reading::{Area, Parameters, Subject, Unit};
-use crate::trial::{Done, Needs, Series, Session};
+use crate::trial::{Needs, Series, Session, ThreadWork};
 
 /// Measures one kind of arithmetic and stores the reading. If the processor's design is known, it also
 /// stores the theoretical peak at the clock measured between the runs.
@@ -57,7 +57,7 @@ fn theoretical(runs: Series, isa: Isa, lane: Lane, threads: usize, per_cycle: f6
     peak
 }
 
-fn run_loops(isa: Isa, lane: Lane, loops: u32) -> Result<Done> {
+fn run_loops(isa: Isa, lane: Lane, loops: u32) -> Result<ThreadWork> {
     let lanes = arch::lanes(isa, lane);
     for _ in 0..loops {
         let right = arch::run(isa, lane);
@@ -68,7 +68,7 @@ fn run_loops(isa: Isa, lane: Lane, loops: u32) -> Result<Done> {
     }
     let per_lane = if lane.is_float() { 2.0 } else { 1.0 };
     let steps = f64::from(loops) * f64::from(STEPS);
-    Ok(Done { units: per_lane * lanes as f64 * steps, check: u64::from(loops) })
+    Ok(ThreadWork { units: per_lane * lanes as f64 * steps, check: u64::from(loops) })
 }
 
 /// Returns the number of calls of the loop that take about `time`.

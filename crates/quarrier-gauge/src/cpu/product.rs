@@ -6,7 +6,7 @@ use gemm_common::Parallelism;
 use crate::error::{Error, Result};
 use crate::reading::{Area, Parameters, Subject, Unit};
 use crate::statistics::SplitMix;
-use crate::trial::{Done, Needs, Session};
+use crate::trial::{Needs, Session, ThreadWork};
 
 use super::Lane;
 
@@ -129,9 +129,9 @@ impl<T: Element> Matrices<T> {
         Matrices { order, left, right, product: vec![T::default(); order * order], probe, expected }
     }
 
-    fn multiply(&mut self) -> Done {
+    fn multiply(&mut self) -> ThreadWork {
         multiply(self.order, &self.left, &self.right, &mut self.product);
-        Done { units: 2.0 * (self.order as f64).powi(3), check: 0 }
+        ThreadWork { units: 2.0 * (self.order as f64).powi(3), check: 0 }
     }
 
     /// Freivalds' check: a wrong row of the product makes the two results differ.

@@ -13,7 +13,7 @@ use crate::error::{Error, Result};
 use crate::latencies::Latencies;
 use crate::reading::{Area, Parameters, Subject, Unit};
 use crate::schedule::{Schedule, Turn};
-use crate::trial::{Done, Needs, Series, Session, Trial};
+use crate::trial::{Needs, Series, Session, ThreadWork, Trial};
 
 const BLOCK_BYTES: usize = 4096;
 
@@ -73,7 +73,7 @@ impl Writer {
         file: &TrialFile,
         generation: u8,
         schedule: &mut Schedule<'_>,
-    ) -> Result<Done> {
+    ) -> Result<ThreadWork> {
         self.latencies.clear();
         let mut count = 0;
         while let Turn::Go(_) = schedule.turn(Instant::now()) {
@@ -88,7 +88,7 @@ impl Writer {
             self.latencies.record(start.elapsed());
             (self.last, count) = (offset, count + 1);
         }
-        Ok(Done { units: f64::from(count), check: self.last })
+        Ok(ThreadWork { units: f64::from(count), check: self.last })
     }
 
     fn read_back(&mut self, file: &TrialFile) -> Result<()> {

@@ -16,7 +16,7 @@ use super::small::SmallWriter;
 use crate::error::{Error, Result};
 use crate::latencies::Latencies;
 use crate::schedule::Schedule;
-use crate::trial::Done;
+use crate::trial::ThreadWork;
 
 /// Number of recent writes that are kept for reading back.
 const RECENT: usize = 16;
@@ -117,7 +117,7 @@ impl Worker {
         generation: u8,
         time: Duration,
         stop: &AtomicBool,
-    ) -> Result<Done> {
+    ) -> Result<ThreadWork> {
         let outcome = &mut self.outcome;
         outcome.requests = 0;
         outcome.latencies.clear();
@@ -128,7 +128,7 @@ impl Worker {
             Way::Plain(worker) => worker.run(file, generation, &mut schedule, outcome),
             Way::Small(worker) => worker.run(file, &mut schedule, outcome),
         }?;
-        Ok(Done { units: outcome.requests as f64, check: outcome.requests })
+        Ok(ThreadWork { units: outcome.requests as f64, check: outcome.requests })
     }
 
     /// Compares the last blocks read, or some of the last ones written, outside the measured time.

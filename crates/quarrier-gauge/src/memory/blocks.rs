@@ -12,7 +12,7 @@ use super::{Operation, Stores};
 use crate::error::{Error, Result};
 use crate::processor::Isa;
 use crate::reading::{Area, Parameters, Subject, Unit};
-use crate::trial::{Done, Needs, Session};
+use crate::trial::{Needs, Session, ThreadWork};
 
 /// Bytes of a thread's array, unless a block is larger.
 const ARRAY_BYTES: usize = 128 << 20;
@@ -95,13 +95,13 @@ impl Field {
         self.access.block(index, self.blocks) as usize * self.block_bytes
     }
 
-    fn done(&mut self, count: u64, check: u64) -> Done {
+    fn done(&mut self, count: u64, check: u64) -> ThreadWork {
         self.next += count;
-        Done { units: count as f64 * self.block_bytes as f64, check }
+        ThreadWork { units: count as f64 * self.block_bytes as f64, check }
     }
 
     /// Sums up `count` blocks, and checks the sum.
-    fn read(&mut self, count: u64) -> Result<Done> {
+    fn read(&mut self, count: u64) -> Result<ThreadWork> {
         let (sum, expected) = match self.block_bytes {
             1..8 => (self.read_bytes(count), None),
             8..STEP_BYTES => self.read_words(count),
@@ -186,7 +186,7 @@ impl Field {
     }
 
     /// Fills `count` blocks.
-    fn write(&mut self, count: u64) -> Done {
+    fn write(&mut self, count: u64) -> ThreadWork {
         let base = self.pages.as_mut_ptr();
         let pattern = super::WRITTEN.to_bits();
         for index in self.next..self.next + count {

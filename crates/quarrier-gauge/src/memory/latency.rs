@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use super::pages::{NO_HUGE_PAGES, PageKind, Pages};
 use crate::error::{Error, Result};
 use crate::reading::{Area, Parameters, Subject, Unit};
-use crate::trial::{Done, Needs, Session};
+use crate::trial::{Needs, Session, ThreadWork};
 
 /// The size of a cache line in bytes.
 const LINE_BYTES: usize = 64;
@@ -94,7 +94,7 @@ impl Ring {
     }
 
     /// Follows `steps` loads and checks where they end.
-    fn walk(&mut self, steps: u64) -> Result<Done> {
+    fn walk(&mut self, steps: u64) -> Result<ThreadWork> {
         let base = self.pages.as_mut_ptr();
         let offset = self.order.line(self.state) as usize * LINE_BYTES;
         let mut at = base.wrapping_add(offset).cast::<u64>().cast_const();
@@ -111,7 +111,7 @@ impl Ring {
             let reason = format!("byte {} instead of {expected}", at.addr() - base.addr());
             return Err(Error::wrong("latency", reason));
         }
-        Ok(Done { units: walked as f64, check: expected as u64 })
+        Ok(ThreadWork { units: walked as f64, check: expected as u64 })
     }
 }
 

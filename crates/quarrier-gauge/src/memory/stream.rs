@@ -12,7 +12,7 @@ use crate::error::{Error, Result};
 use crate::processor::Isa;
 use crate::reading::{Area, Parameters, Subject, Unit};
 use crate::statistics::SplitMix;
-use crate::trial::{Done, Needs, Session};
+use crate::trial::{Needs, Session, ThreadWork};
 
 /// Arrays must not begin at the same offset of a page, or a processor mistakes a load for one that must
 /// wait for a store. The distance is a page and a bit, as between static arrays: with the page, triad
@@ -127,7 +127,7 @@ impl Part {
     }
 
     /// Runs over the arrays `times` times.
-    fn work(&mut self, times: u32) -> Result<Done> {
+    fn work(&mut self, times: u32) -> Result<ThreadWork> {
         let Sweep { isa, operation, stores, .. } = self.sweep;
         let mut sum = 0_u64;
         for _ in 0..times {
@@ -143,7 +143,7 @@ impl Part {
             return Err(Error::wrong(self.sweep.operation.name(), reason));
         }
         let bytes = self.sweep.operation.arrays() * self.arrays.bytes;
-        Ok(Done { units: bytes as f64 * f64::from(times), check: sum })
+        Ok(ThreadWork { units: bytes as f64 * f64::from(times), check: sum })
     }
 
     /// The indices of the samples: both ends, and equal steps between.

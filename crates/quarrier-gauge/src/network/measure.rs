@@ -19,7 +19,7 @@ use crate::latencies::Latencies;
 use crate::reading::Unit;
 use crate::request::Network;
 use crate::schedule::Schedule;
-use crate::trial::{Datagrams, Done, Needs, Series, Session, Team, Trial};
+use crate::trial::{Datagrams, Needs, Series, Session, Team, ThreadWork, Trial};
 
 /// Calls `work` with the other side: the named peer, or a listener of this process, which has ended
 /// when this returns.
@@ -155,7 +155,7 @@ impl Flow<'_> {
         Ok(())
     }
 
-    fn run(&mut self, job: &Job, schedule: &mut Schedule<'_>) -> Result<Done> {
+    fn run(&mut self, job: &Job, schedule: &mut Schedule<'_>) -> Result<ThreadWork> {
         let nothing = || Error::BadRequest("a session without a socket for datagrams".to_owned());
         match (job.protocol, job.course) {
             (Protocol::Tcp, Course::Throughput) => {
@@ -191,7 +191,7 @@ impl Flow<'_> {
                 self.account = self.link.end(Some(asked))?;
             }
         }
-        Ok(Done { units: self.account.bytes as f64, check: self.account.messages })
+        Ok(ThreadWork { units: self.account.bytes as f64, check: self.account.messages })
     }
 }
 

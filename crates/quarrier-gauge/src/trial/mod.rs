@@ -39,7 +39,7 @@ pub const OVERLAP_MIN: f64 = 0.8;
 
 /// The work of one thread in a trial.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Done {
+pub struct ThreadWork {
     /// The number of units: operations, bytes, loads.
     pub units: f64,
     /// A sum of the values computed, read or received. The caller compares it, so the compiler cannot

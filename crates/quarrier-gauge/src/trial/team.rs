@@ -10,7 +10,7 @@ use quarrier_core::threads;
 use rustix::thread::CpuSet;
 
 use super::gate::Gate;
-use super::{Done, Trial};
+use super::{ThreadWork, Trial};
 use crate::conditions::{Limits, allowed_cpus};
 use crate::error::{Error, Result};
 use crate::processor::{Core, core_now};
@@ -36,7 +36,7 @@ struct Ran {
     start: Instant,
     end: Instant,
     cpu_seconds: f64,
-    done: Done,
+    done: ThreadWork,
 }
 
 impl Team {
@@ -97,7 +97,7 @@ impl Team {
     pub fn run<S: Send>(
         &self,
         states: &mut [S],
-        work: impl Fn(usize, &mut S) -> Result<Done> + Sync,
+        work: impl Fn(usize, &mut S) -> Result<ThreadWork> + Sync,
     ) -> Result<Trial> {
         // More threads than a quota allows still run on a core each, if there are enough.
         let cores = states.len().min(self.cpus.len().max(1));
@@ -124,7 +124,7 @@ impl Team {
     pub fn run_unpinned<S: Send>(
         &self,
         states: &mut [S],
-        work: impl Fn(usize, &mut S) -> Result<Done> + Sync,
+        work: impl Fn(usize, &mut S) -> Result<ThreadWork> + Sync,
     ) -> Result<Trial> {
         let ran =
             self.together(states, false, |cpu, index, state| timed(cpu, || work(index, state)))?;
@@ -208,7 +208,7 @@ fn pin(cpu: usize) {
     let _ = rustix::thread::sched_setaffinity(None, &set);
 }
 
-fn timed(cpu: usize, work: impl FnOnce() -> Result<Done>) -> Result<Ran> {
+fn timed(cpu: usize, work: impl FnOnce() -> Result<ThreadWork>) -> Result<Ran> {
     let cpu_before = cpu_seconds();
     let start = Instant::now();
     let done = work()?;

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-use quarrier_gauge::trial::{Done, Effort, Needs, Series, Session, Team, Trial, series};
+use quarrier_gauge::trial::{Effort, Needs, Series, Session, Team, ThreadWork, Trial, series};
 use quarrier_gauge::{Area, Error, Parameters, Reading, Subject, Unit};
 
 fn effort() -> Effort {
@@ -47,7 +47,7 @@ fn every_thread_works_once_and_all_of_it_is_counted() {
         let trial = team
             .run(&mut states, |index, state| {
                 *state += 100;
-                Ok(Done { units: 2.0, check: index as u64 })
+                Ok(ThreadWork { units: 2.0, check: index as u64 })
             })
             .unwrap();
         assert_eq!(trial.units, 2.0 * threads as f64);
@@ -62,7 +62,7 @@ fn no_threads_are_refused() {
     let team = Team::here().unwrap();
     assert!(matches!(team.prepare(0, |_| Ok(())), Err(Error::BadRequest(_))));
     assert!(matches!(
-        team.run(&mut Vec::<()>::new(), |_, ()| Ok(Done::default())),
+        team.run(&mut Vec::<()>::new(), |_, ()| Ok(ThreadWork::default())),
         Err(Error::BadRequest(_))
     ));
 }
@@ -70,7 +70,7 @@ fn no_threads_are_refused() {
 #[test]
 fn a_panic_in_a_thread_is_an_error() {
     let team = Team::here().unwrap();
-    let error = team.run(&mut [(), ()], |index, ()| -> quarrier_gauge::Result<Done> {
+    let error = team.run(&mut [(), ()], |index, ()| -> quarrier_gauge::Result<ThreadWork> {
         panic!("thread {index} gives up")
     });
     let Err(Error::Panicked(text)) = error else { panic!("{error:?}") };
