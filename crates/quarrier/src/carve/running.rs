@@ -147,7 +147,8 @@ impl Carve {
             .workers(self.workers)
             .stop(stop);
         if let Some(types) = &self.types {
-            // An archive may hold files of a requested type without being of one: `UnpackSettings` selects.
+            // An archive of another type may hold files of a requested type: `UnpackSettings`
+            // selects them.
             let chosen = carver.kinds(types.clone())?;
             carver = if self.embedded { chosen.all_kinds() } else { chosen };
         }
