@@ -164,7 +164,7 @@ def test_objects_without_contiguous_bytes_are_refused() -> None:
     for pieces in (memoryview(b"abcdef")[::2], np.zeros((4, 4), "u1")[:, 0]):
         with pytest.raises(quarrier.BufferLayoutError, match="not contiguous"):
             file.write(0, pieces)
-    with pytest.raises(quarrier.BufferLayoutError, match="not be written to"):
+    with pytest.raises(quarrier.BufferLayoutError, match="read-only"):
         file.read_into(0, b"constant")
     for wrong in ("1", 1.0, None):
         with pytest.raises(TypeError):

@@ -55,7 +55,7 @@ fn loaded_messages_are_filtered_by_table_name_and_as_a_file() {
     let unknown = quarrier(&lab, &["filter", "n = 1", "--data", "d", "u"]);
     unknown.refuses(&["d: has no table 'u'; there are: t"]);
     quarrier(&lab, &["filter", "n = 1", "--data", "nowhere", "t"])
-        .refuses(&["nowhere", "no data folder"]);
+        .refuses(&["nowhere", "not a data folder"]);
 }
 
 #[test]
@@ -213,7 +213,7 @@ fn wrong_use_is_refused() {
     quarrier(&lab, &["load", "--data", "d", "f"]).refuses(&["--table"]);
     quarrier(&lab, &["load", "--data", "d", "--table", "", "f"]).refuses(&["name of a table"]);
     quarrier(&lab, &["load", "--data", "f", "--table", "t", "f"]).refuses(&["f/log"]);
-    quarrier(&lab, &["reindex", "--data", "nowhere"]).refuses(&["nowhere", "no data folder"]);
+    quarrier(&lab, &["reindex", "--data", "nowhere"]).refuses(&["nowhere", "not a data folder"]);
     let ran = load(&lab, &["missing", "f"]);
     assert_eq!(ran.code, Some(2), "{ran:?}");
     assert!(ran.stderr.contains("missing") && ran.text().contains("1 message of f"), "{ran:?}");

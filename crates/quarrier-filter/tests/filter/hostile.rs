@@ -133,12 +133,12 @@ fn operands_that_are_repeated_do_not_multiply_without_end() {
     for _ in 0..60 {
         text = format!("CASE WHEN {text} BETWEEN SYMMETRIC 1 AND i THEN 1 END");
     }
-    check_refused(format!("{text} = 1"), "too large once BETWEEN and rows are written out");
+    check_refused(format!("{text} = 1"), "too large once BETWEEN and rows are expanded");
     let mut text = "i".to_string();
     for _ in 0..60 {
         text = format!("CASE {text} WHEN 1 THEN 1 WHEN 2 THEN 2 WHEN 3 THEN 3 END");
     }
-    check_refused(format!("{text} = 1"), "too large once BETWEEN and rows are written out");
+    check_refused(format!("{text} = 1"), "too large once BETWEEN and rows are expanded");
 }
 
 #[test]
