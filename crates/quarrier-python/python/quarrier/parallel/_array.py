@@ -25,8 +25,8 @@ class _Root(NamedTuple):
     identity: tuple[int, int]
 
 
-# The regions of this process that hold an array, by address. A region is removed with the last of its
-# arrays.
+# The regions of this process that hold an array, by address. A region is removed with the last of
+# its arrays.
 _roots: dict[int, _Root] = {}
 
 
