@@ -105,7 +105,7 @@ printf '\n'
 summarise
 echo "report: $report (open it in a browser)   statistics: $stats   counts: demo/out/counts.txt"
 
-printf '\nAll files that lie on it, deleted ones too, read as their formats do:\n'
+printf '\nAll files on it, deleted ones too, from its file system:\n'
 rm -rf "$carved"
 show "$quarrier" carve "$image" -o "$carved" --report demo/out/carved.html
 printf '\nThe hashes of what was deleted, beside those of what came back:\n'
