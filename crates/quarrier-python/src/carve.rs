@@ -115,7 +115,7 @@ fn run(
     let (unreadable, skimmed, skipped): (_, _, Vec<String>) = match begin {
         Begin::Finished => (Vec::new(), Vec::new(), Vec::new()),
         Begin::Carving(carving) => {
-            let notices = carving.notices().to_vec();
+            let notices = [carving.notices(), carving.damages()].concat();
             let carved = carving.run(&rows)?;
             let members = carved.skipped.map(|skipped| skipped.in_words());
             let Summary { unreadable, skimmed, .. } = carved.summary;

@@ -137,6 +137,8 @@ pub struct Places {
     judged: Vec<Range<u64>>,
     systems: Vec<System>,
     passed_over: Vec<PassedOver>,
+    /// Remarks that leave no file out.
+    notices: Vec<String>,
     /// Damage, a line each.
     damages: Vec<String>,
     source_bytes: u64,
@@ -144,8 +146,8 @@ pub struct Places {
 
 impl Places {
     /// Reads the file systems of `source`, deleted files too. Without one that is known here, all of it
-    /// is outside; the unreadable parts of one are listed as damage. Ends soon after `stop` becomes
-    /// true.
+    /// is outside, and a notice says so; the unreadable parts of one are listed as damage. Ends soon
+    /// after `stop` becomes true.
     ///
     /// # Errors
     /// [`Error::Source`] if the source cannot be read at all; [`Error::TooMuch`] where there are more
@@ -154,14 +156,14 @@ impl Places {
         let source_bytes = source.length();
         let found = match find(source) {
             Err(error @ Error::FileSystem { .. }) => {
-                let damages = vec![error.to_string()];
-                return Ok(Places { damages, source_bytes, ..Places::default() });
+                let notices = vec![error.to_string()];
+                return Ok(Places { notices, source_bytes, ..Places::default() });
             }
             found => found?,
         };
         let are_several = found.are_several();
         let Systems { systems, passed_over, notice } = found;
-        let mut damages: Vec<String> = notice.into_iter().collect();
+        let mut damages = Vec::new();
         let (free, judged) = match unallocated::find(source) {
             Ok(found) => (found.ranges, found.volumes.iter().map(Volume::span).collect()),
             // ISO 9660 has nothing free; others are damaged, which their listing says.
@@ -200,15 +202,21 @@ impl Places {
             judged,
             systems,
             passed_over,
+            notices: notice.into_iter().collect(),
             damages,
             source_bytes,
         })
     }
 
-    /// Damage and skipped partitions, a line each.
+    /// Notices about the partition table, and skipped partitions, a line each.
     pub fn notices(&self) -> Vec<String> {
         let passed_over = self.passed_over.iter().map(PassedOver::in_words);
-        self.damages.iter().cloned().chain(passed_over).collect()
+        self.notices.iter().cloned().chain(passed_over).collect()
+    }
+
+    /// Damage, a line each: the bytes of files that could not be listed seem to be of none.
+    pub fn damages(&self) -> &[String] {
+        &self.damages
     }
 
     /// The file systems, by offset.

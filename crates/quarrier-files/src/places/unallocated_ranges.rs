@@ -31,16 +31,21 @@ impl Places {
         shared(&joined(clusters), &self.unallocated())
     }
 
-    /// The unreadable parts of the file systems, which count as unallocated, a line each.
+    /// Notices about the partition table, and skipped partitions, which count as unallocated, a line each.
     pub fn unallocated_notices(&self) -> Vec<String> {
-        let damages = self.damages.iter().map(|damage| {
-            format!("{damage}; the bytes of files that could not be listed count as unallocated")
-        });
         let passed_over = self.passed_over.iter().map(|PassedOver { range, what }| {
             let Range { start, end } = range;
             format!("bytes {start}..{end} count as unallocated: a partition with {what}")
         });
-        damages.chain(passed_over).collect()
+        self.notices.iter().cloned().chain(passed_over).collect()
+    }
+
+    /// Damage, a line each: the unreadable parts of the file systems count as unallocated.
+    pub fn unallocated_damages(&self) -> Vec<String> {
+        let damages = self.damages.iter().map(|damage| {
+            format!("{damage}; the bytes of files that could not be listed count as unallocated")
+        });
+        damages.collect()
     }
 }
 

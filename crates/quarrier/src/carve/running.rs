@@ -45,6 +45,7 @@ pub struct Carving<'c> {
     range: Range<u64>,
     free: Option<Free>,
     notices: Vec<String>,
+    damages: Vec<String>,
     /// Knows which files to leave out.
     skipping: Option<Arc<Annotation>>,
     /// The options that affect the findings.
@@ -110,7 +111,7 @@ impl Carve {
         {
             carver = carver.rates(rates);
         }
-        let Ground { free, notices, fingerprint: ground_print, .. } = ground;
+        let Ground { free, notices, damages, fingerprint: ground_print, .. } = ground;
         let carve = self;
         let skipping = annotation.filter(|_| self.skips_known);
         let is_local = matches!(place, Place::Local(_));
@@ -123,6 +124,7 @@ impl Carve {
             range,
             free,
             notices,
+            damages,
             skipping,
             settings,
             is_local,
@@ -214,9 +216,15 @@ impl Carving<'_> {
         self.free.as_ref()
     }
 
-    /// Ranges that will be skipped and damage, a line each.
+    /// Ranges that will be skipped, a line each.
     pub fn notices(&self) -> &[String] {
         &self.notices
+    }
+
+    /// Damage of file systems, a line each: the bytes of files that could not be listed seem to be of
+    /// none.
+    pub fn damages(&self) -> &[String] {
+        &self.damages
     }
 
     /// Carves to the end, or until it is stopped; the folder then keeps the state to resume.

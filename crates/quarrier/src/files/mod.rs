@@ -47,7 +47,8 @@ pub struct Files {
 }
 
 /// Reads the file systems of a source, deleted files included, to find the file that each byte belongs
-/// to. Without a known file system, all bytes are outside, and a notice says so.
+/// to. Without a known file system, all bytes are outside, and a notice says so. What could not be read
+/// of a file system is [damage](Places::damages), as a listing has it.
 ///
 /// # Errors
 /// [`Error::Unsupported`](crate::Error::Unsupported) for a stream,

@@ -47,9 +47,14 @@ impl Unallocated {
         &self.places
     }
 
-    /// The unreadable parts of the file systems, which count as unallocated, a line each.
+    /// Skipped partitions, which count as unallocated, a line each.
     pub fn notices(&self) -> Vec<String> {
         self.places.unallocated_notices()
+    }
+
+    /// The unreadable parts of the file systems, which count as unallocated, a line each.
+    pub fn damages(&self) -> Vec<String> {
+        self.places.unallocated_damages()
     }
 
     /// The file systems that decide which bytes are allocated: `as ext at byte 0 says`.

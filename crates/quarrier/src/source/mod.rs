@@ -52,6 +52,12 @@ pub fn shown(name: &str) -> String {
     if is_url(name) { redacted(name) } else { name.to_string() }
 }
 
+/// A line about a source for people: with the name of the source before it, unless it begins with that.
+pub fn line_of(name: &str, line: &str) -> String {
+    let is_named = line.strip_prefix(name).is_some_and(|rest| rest.starts_with(':'));
+    if is_named { line.to_string() } else { format!("{name}: {line}") }
+}
+
 /// A source that was opened.
 pub enum Opened {
     /// A file, a device, an image: bytes at offsets, at the price of a read.

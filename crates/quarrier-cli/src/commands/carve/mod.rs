@@ -77,6 +77,7 @@ fn run_until(carve: &Carve, stop: &Arc<AtomicBool>) -> Result<Outcome, String> {
         free: carving.free().map(free_in_words),
         // Where damage keeps the run from beginning, the error has it, and a notice would repeat it.
         notices: notice.into_iter().chain(carving.notices().iter().cloned()).collect(),
+        damages: carving.damages().to_vec(),
         verified,
         elapsed: Duration::ZERO,
     };
@@ -93,8 +94,8 @@ fn run_until(carve: &Carve, stop: &Arc<AtomicBool>) -> Result<Outcome, String> {
 
 /// Carves, while rows are printed.
 fn carry_out(run: &Run<'_>, carving: Carving<'_>) -> (quarrier::Result<Carved>, Seen) {
-    for notice in &run.notices {
-        complain_of(&run.name, notice);
+    for line in run.notices.iter().chain(&run.damages) {
+        complain_of(&run.name, line);
     }
     let progress = Progress::new(&run.name, run.range.clone(), run.carve.quiet);
     let watch = Watch::new(run.carve);
@@ -160,6 +161,8 @@ struct Run<'r> {
     free: Option<String>,
     /// Missing parts of an image; with --unallocated, the skipped ones.
     notices: Vec<String>,
+    /// Damage of file systems.
+    damages: Vec<String>,
     verified: Option<Verification>,
     elapsed: Duration,
 }
@@ -169,7 +172,7 @@ impl Run<'_> {
     fn close(&self, carved: &Carved, seen: &Seen, opened: &Opened) -> Result<Outcome, String> {
         let (name, summary) = (&self.name, &carved.summary);
         let mut outcome = if seen.total() > 0 { Outcome::Found } else { Outcome::Nothing };
-        if let Some(Verification::Differs(_)) = &self.verified {
+        if matches!(self.verified, Some(Verification::Differs(_))) || !self.damages.is_empty() {
             outcome = outcome.worse(Outcome::Incomplete);
         }
         outcome = outcome.worse(report_problems(name, carved));

@@ -96,6 +96,7 @@ fn btrfs_has_the_files_that_it_was_made_from() {
         }
         let places = Places::read(&source, &false.into()).unwrap();
         assert_eq!(places.unallocated_notices(), Vec::<String>::new());
+        assert_eq!(places.damages(), [""; 0]);
         for entry in all.iter().filter(|entry| entry.kind == Kind::File) {
             for extent in entry.extents() {
                 assert_eq!(places.at(extent.offset).inode, Some(entry.inode), "{}", entry.path);
@@ -173,6 +174,7 @@ fn packed_files_and_subvolumes_are_read() {
     assert_eq!(named(&all, "/zlib").extents().iter().map(|one| one.length).sum::<u64>(), 16_384);
     let places = Places::read(&source, &false.into()).unwrap();
     assert_eq!(places.unallocated_notices(), Vec::<String>::new());
+    assert_eq!(places.damages(), [""; 0]);
     let found = unallocated::find(&source).unwrap();
     // A block of nodes and two blocks of files; the others are too close to the superblock.
     assert_eq!(found.bytes(), 3 * 4096);

@@ -108,6 +108,7 @@ fn free_blocks_are_those_of_the_bitmap() {
     assert_eq!(found.volumes[0].kind, "HFS+");
     let places = Places::read(&source, &false.into()).unwrap();
     assert_eq!(places.unallocated_notices(), Vec::<String>::new());
+    assert_eq!(places.damages(), [""; 0]);
     for entry in all.iter().filter(|entry| entry.kind == Kind::File) {
         for extent in entry.extents() {
             let is_free = found.ranges.iter().any(|range| range.contains(&extent.offset));

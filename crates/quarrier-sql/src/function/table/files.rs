@@ -8,6 +8,7 @@ use datafusion::catalog::{Session, TableFunctionArgs, TableFunctionImpl, TablePr
 use datafusion::common::{DataFusionError, Result};
 use datafusion::logical_expr::{Expr, TableType};
 use datafusion::physical_plan::ExecutionPlan;
+use quarrier::source::line_of;
 use quarrier::{OpenOptions, Opener, Sources};
 
 use super::plan::{Finds, FoundExec, Out};
@@ -160,9 +161,8 @@ impl Finds for Listing {
                 Err(_) if stop.load(Ordering::Relaxed) => return Ok(()),
                 listed => listed.map_err(failed)?,
             };
-            let notices = listed.systems.notices().into_iter();
-            self.notes.add(notices.map(|notice| format!("{}: {notice}", opened.name())));
-            self.notes.add(listed.damages);
+            let lines = listed.systems.notices().into_iter().chain(listed.damages);
+            self.notes.add(lines.map(|line| line_of(opened.name(), &line)));
         }
         Ok(())
     }
