@@ -7,6 +7,7 @@ use std::sync::atomic::AtomicBool;
 
 use pyo3::prelude::*;
 use quarrier::carve::{Begin, Signatures, Watch, reported};
+use quarrier::source::line_of;
 use quarrier::{Carve, OpenOptions, Place, Sources};
 use quarrier_carve::Summary;
 use quarrier_carve::folder::Row;
@@ -16,7 +17,7 @@ use quarrier_core::sync::{into_inner, lock};
 use crate::buffer::Buffer;
 use crate::carved::{Carved, CarvedFiles};
 use crate::count::{Count, Size};
-use crate::errors::{of_facade, raise};
+use crate::errors::{of_facade, raise, warn};
 use crate::host;
 use crate::interrupt::interruptible;
 use crate::source::{MEMORY_NAME, path_of};
@@ -92,14 +93,28 @@ pub(crate) fn carve(
         interruptible(py, |stop| {
             let opener = host::opener(OpenOptions::default(), stop);
             let mut opened = opener.open(&Sources::only(path)?)?;
-            run(&request, folder, opened.place(), stop)
+            let notice = opened.notice_line();
+            let ran = run(&request, folder, opened.place(), stop);
+            ran.map(|ran| Ran { notice, ..ran })
         })?
     } else {
         let buffer = Buffer::of(source)?;
         let memory = ChangingMemory::new(MEMORY_NAME, buffer.shown());
         interruptible(py, |stop| run(&request, folder, Place::Local(&memory), stop))?
     };
-    Ok(CarvedFiles::new(carved.map_err(|error| of_facade(py, &error))?))
+    let Ran { carved, notice, damages } = carved.map_err(|error| of_facade(py, &error))?;
+    warn(py, "SourceWarning", notice)?;
+    warn(py, "UnreadableWarning", damages)?;
+    Ok(CarvedFiles::new(carved))
+}
+
+/// A carving, and what there is to say beside it.
+struct Ran {
+    carved: Carved,
+    /// The notice of the source.
+    notice: Option<String>,
+    /// Damage of file systems, a line each.
+    damages: Vec<String>,
 }
 
 /// Carves, and gathers the rows: of a folder those of its report.
@@ -108,14 +123,16 @@ fn run(
     folder: Option<&Path>,
     place: Place<'_>,
     stop: &AtomicBool,
-) -> quarrier::Result<Carved> {
+) -> quarrier::Result<Ran> {
     let source = place.name().to_string();
+    let mut damages = Vec::new();
     let begin = request.start(place, host::machine(), stop)?;
     let rows = Rows { are_gathered: folder.is_none(), rows: Mutex::default() };
     let (unreadable, skimmed, skipped): (_, _, Vec<String>) = match begin {
         Begin::Finished => (Vec::new(), Vec::new(), Vec::new()),
         Begin::Carving(carving) => {
-            let notices = [carving.notices(), carving.damages()].concat();
+            let notices = carving.notices().to_vec();
+            damages.extend(carving.damages().iter().map(|damage| line_of(&source, damage)));
             let carved = carving.run(&rows)?;
             let members = carved.skipped.map(|skipped| skipped.in_words());
             let Summary { unreadable, skimmed, .. } = carved.summary;
@@ -127,7 +144,8 @@ fn run(
         None => into_inner(rows.rows),
     };
     let skipped = (!skipped.is_empty()).then(|| skipped.join("; "));
-    Ok(Carved { source, unreadable, skimmed, rows, skipped })
+    let carved = Carved { source, unreadable, skimmed, rows, skipped };
+    Ok(Ran { carved, notice: None, damages })
 }
 
 /// Gathers rows where no folder has them.

@@ -7,11 +7,12 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 use quarrier::files::{COLUMNS, Listed, Row};
+use quarrier::source::line_of;
 use quarrier::{Files, OpenOptions, Place, Sources};
 use quarrier_core::source::ChangingMemory;
 
 use crate::buffer::Buffer;
-use crate::errors::of_facade;
+use crate::errors::{of_facade, warn};
 use crate::host;
 use crate::interrupt::interruptible;
 use crate::source::{MEMORY_NAME, path_of};
@@ -37,18 +38,19 @@ pub(crate) fn files<'py>(
         interruptible(py, |stop| {
             let opener = host::opener(OpenOptions::default(), stop);
             let mut opened = opener.open(&Sources::only(path)?)?;
-            run(&request, opened.place(), stop)
+            let notice = opened.notice_line();
+            run(&request, opened.place(), stop).map(|ran| Ran { notice, ..ran })
         })?
     } else {
         let buffer = Buffer::of(source)?;
         let memory = ChangingMemory::new(MEMORY_NAME, buffer.shown());
         interruptible(py, |stop| run(&request, Place::Local(&memory), stop))?
     };
-    let (rows, listed) = listed.map_err(|error| of_facade(py, &error))?;
-    let notices = listed.systems.notices();
-    for line in notices.iter().chain(&listed.damages) {
-        py.import("warnings")?.call_method1("warn", (line,))?;
-    }
+    let Ran { rows, listed, name, notice } = listed.map_err(|error| of_facade(py, &error))?;
+    let notices = listed.systems.notices().into_iter();
+    let notices = notices.map(|line| line_of(&name, &line));
+    warn(py, "SourceWarning", notice.into_iter().chain(notices))?;
+    warn(py, "UnreadableWarning", listed.damages.iter().map(|line| line_of(&name, line)))?;
     let list = PyList::empty(py);
     for row in &rows {
         list.append(dict(py, row)?)?;
@@ -56,17 +58,23 @@ pub(crate) fn files<'py>(
     Ok(list)
 }
 
-fn run(
-    request: &Files,
-    place: Place<'_>,
-    stop: &AtomicBool,
-) -> quarrier::Result<(Vec<Row>, Listed)> {
-    let mut rows = Vec::new();
+/// A listing, and what there is to say beside it.
+struct Ran {
+    rows: Vec<Row>,
+    listed: Listed,
+    /// The name of the source.
+    name: String,
+    /// Its notice.
+    notice: Option<String>,
+}
+
+fn run(request: &Files, place: Place<'_>, stop: &AtomicBool) -> quarrier::Result<Ran> {
+    let (name, mut rows) = (place.name().to_string(), Vec::new());
     let listed = request.run(place, stop, &mut |row| {
         rows.push(row.clone());
         Ok(())
     })?;
-    Ok((rows, listed))
+    Ok(Ran { rows, listed, name, notice: None })
 }
 
 fn dict<'py>(py: Python<'py>, row: &Row) -> PyResult<Bound<'py, PyDict>> {

@@ -15,13 +15,14 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyCapsule, PyDict, PyIterator, PyList, PyString};
 use quarrier::rules::{JudgedScope, RuleRun, RuleSearch, Rules, Scopes, read_rules};
 use quarrier::search::Planning;
+use quarrier::source::line_of;
 use quarrier::{Error, OpenOptions, Place, Sources};
 use quarrier_core::source::ChangingMemory;
 use quarrier_gpu::DeviceChoice;
 use quarrier_search::EngineName;
 
 use crate::buffer::Buffer;
-use crate::errors::{of_facade, raise};
+use crate::errors::{of_facade, raise, warn};
 use crate::interrupt::interruptible;
 use crate::source::{Failed, MEMORY_NAME, Opened, opened, path_of};
 use crate::{frames, host, stream, units};
@@ -102,9 +103,7 @@ pub(crate) fn judge(source: &Bound<'_, PyAny>, request: &RuleRequest) -> PyResul
         interruptible(py, |stop| in_place(request, Place::Local(&memory), stop))?
     };
     let found = found.map_err(|error| of_facade(py, &error))?;
-    for line in &found.notices {
-        py.import("warnings")?.call_method1("warn", (line,))?;
-    }
+    warn(py, "SourceWarning", &found.notices)?;
     Ok(RuleFindings { found: Arc::new(found) })
 }
 
@@ -121,6 +120,7 @@ fn in_sources(
     let mut found = RuleRows::of(&search, request.rows_max);
     for opened in sources.open(&opener) {
         let mut opened = opened?;
+        found.notices.extend(opened.notice_line());
         let run = match &mut run {
             Some(run) => run,
             None => run.insert(search.start(host::machine(), Some(&opened.place()), stop)?),
@@ -156,7 +156,7 @@ fn gather(
     let mut take = |scope: &JudgedScope<'_>| found.add(&name, scope);
     let searched = run.search(place, stop, &mut take)?;
     let notices = searched.notices.into_iter();
-    found.notices.extend(notices.map(|notice| format!("{name}: {notice}")));
+    found.notices.extend(notices.map(|notice| line_of(&name, &notice)));
     found.unreadable.extend(searched.unreadable);
     Ok(())
 }
@@ -240,7 +240,7 @@ pub(crate) struct RuleFindings {
 
 #[pymethods]
 impl RuleFindings {
-    /// Notices of scopes that were not judged, a line each. Each is a warning, too.
+    /// Notices of sources and of scopes that were not judged, a line each. Each is a warning, too.
     #[getter]
     fn notices(&self) -> Vec<String> {
         self.found.notices.clone()

@@ -19,7 +19,7 @@ use quarrier_search::{Encodings, EngineName, Finding, Options};
 
 use crate::buffer::Buffer;
 use crate::count::{AutoSize, Count, Size};
-use crate::errors::{of_facade, of_search, of_units, raise};
+use crate::errors::{of_facade, of_search, of_units, raise, warn};
 use crate::findings::{Findings, SearchResult};
 use crate::host;
 use crate::interrupt::interruptible;
@@ -164,7 +164,8 @@ pub(crate) fn search<'py>(
         .findings_max(max_count.unwrap_or(u64::MAX))
         .range(range.0..range.1)
         .planning(planning);
-    let (found, lost) = of_source(source, &request, direct)?;
+    let Gathered { found, lost, notices } = of_source(source, &request, direct)?;
+    warn(py, "SourceWarning", notices)?;
     for lost in lost {
         let message = CString::new(format!("{lost}; the CPU did its part"))?;
         PyErr::warn(py, &py.get_type::<PyRuntimeWarning>(), &message, 1)?;
@@ -172,14 +173,22 @@ pub(crate) fn search<'py>(
     Ok(Bound::new(py, Findings::new(found))?.into_any())
 }
 
-type Gathered = (SearchResult, Vec<String>);
+/// The findings, and what there is to say beside them.
+struct Gathered {
+    found: SearchResult,
+    /// Which devices failed.
+    lost: Vec<String>,
+    /// Notices of sources, a line each.
+    notices: Vec<String>,
+}
 
 /// Searches a unit, an open source, a path or URL, or bytes.
 fn of_source(source: &Bound<'_, PyAny>, request: &Search, direct: bool) -> PyResult<Gathered> {
     let py = source.py();
     if let Some(unit) = units::unit_of(source)? {
         let found = interruptible(py, |stop| units::rows(request, &unit, direct, stop))?;
-        return found.map_err(|error| of_units(py, &error));
+        let found = found.map_err(|error| of_units(py, &error))?;
+        return Ok(Gathered { found, lost: Vec::new(), notices: Vec::new() });
     }
     let found = if let Some(opened) = opened(source)? {
         let mut failed = None;
@@ -214,8 +223,10 @@ fn in_sources(
     let sources = Sources::of([name]);
     let mut running = None;
     let mut found = SearchResult::of(request.patterns());
+    let mut notices = Vec::new();
     for opened in sources.open(&opener) {
         let mut opened = opened?;
+        notices.extend(opened.notice_line());
         let running = match &mut running {
             Some(running) => running,
             None => running.insert(request.start(host::machine(), Some(&opened.place()), stop)?),
@@ -225,7 +236,7 @@ fn in_sources(
             break;
         }
     }
-    Ok(ended(running.as_ref(), found))
+    Ok(Gathered { notices, ..ended(running.as_ref(), found) })
 }
 
 fn in_place(request: &Search, place: Place<'_>, stop: &AtomicBool) -> quarrier::Result<Gathered> {
@@ -256,7 +267,8 @@ fn gather(
 /// Also which devices failed.
 fn ended(running: Option<&Running<'_>>, mut found: SearchResult) -> Gathered {
     found.engine = running.map_or_else(String::new, Running::engine_name);
-    (found, running.map_or_else(Vec::new, Running::lost_devices))
+    let lost = running.map_or_else(Vec::new, Running::lost_devices);
+    Gathered { found, lost, notices: Vec::new() }
 }
 
 /// The value of `device=`.

@@ -16,7 +16,7 @@ use quarrier_remote::{Remote, RemoteSource};
 
 use crate::buffer::Buffer;
 use crate::count::{Count, Size};
-use crate::errors::{of_core, of_facade, of_io, of_remote};
+use crate::errors::{of_core, of_facade, of_io, of_remote, warn};
 use crate::host;
 use crate::interrupt::interruptible;
 use crate::sparse::Number;
@@ -65,20 +65,31 @@ pub(crate) fn open_source(
         .memory_bytes_max(memory)
         .requests_max(Count::asked(requests));
     let opened = interruptible(py, |stop| open(name, options, stop))?;
-    Ok(Source { kind: opened.map_err(|error| of_facade(py, &error))? })
+    let (kind, notice) = opened.map_err(|error| of_facade(py, &error))?;
+    warn(py, "SourceWarning", notice)?;
+    Ok(Source { kind })
 }
 
-fn open(name: PathBuf, options: OpenOptions, stop: &Arc<AtomicBool>) -> quarrier::Result<Kind> {
+/// Opens a source; returns the line of its notice, too.
+fn open(
+    name: PathBuf,
+    options: OpenOptions,
+    stop: &Arc<AtomicBool>,
+) -> quarrier::Result<(Kind, Option<String>)> {
     let named = Sources::only(name)?;
+    let local = |opened: OpenedSource| -> quarrier::Result<(Kind, Option<String>)> {
+        let notice = opened.notice_line();
+        Ok((Kind::Local(opened.at_offsets()?), notice))
+    };
     let Named::Url(url) = &named else {
-        return Ok(Kind::Local(host::opener(options, stop).open(&named)?.at_offsets()?));
+        return local(host::opener(options, stop).open(&named)?);
     };
     let environment = Environment::of_process();
     let settings = Settings { options, environment, process: std::process::id() };
     let remote = remote_of(&settings)?;
     match open_url(&remote, url, &[], stop)? {
-        OpenedSource::Remote(source) => Ok(Kind::Remote { source, _remote: remote }),
-        image => Ok(Kind::Local(image.at_offsets()?)),
+        OpenedSource::Remote(source) => Ok((Kind::Remote { source, _remote: remote }, None)),
+        image => local(image),
     }
 }
 

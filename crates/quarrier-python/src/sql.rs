@@ -93,6 +93,8 @@ pub struct Answers {
     pub rejected: u64,
     /// Ranges of sources that could not be read, a line each.
     pub notes: Vec<String>,
+    /// Notices of sources that were read in full, a line each.
+    pub notices: Vec<String>,
 }
 
 /// Why statements have no answer.

@@ -13,7 +13,7 @@ use quarrier_messages::Format;
 
 use crate::buffer::Buffer;
 use crate::count::Count;
-use crate::errors::{of_facade, of_messages, raise};
+use crate::errors::{of_facade, of_messages, raise, warn};
 use crate::host;
 use crate::interrupt::interruptible;
 use crate::source::{MEMORY_NAME, path_of};
@@ -43,7 +43,7 @@ impl Store {
             false => DataFolder::open(&folder),
         })?;
         let kept = kept.map_err(|error| of_facade(py, &error))?;
-        warn(py, kept.damages())?;
+        warn(py, "UnreadableWarning", kept.damages())?;
         Ok(Store { kept: Mutex::new(Some(Arc::new(kept))) })
     }
 
@@ -120,7 +120,7 @@ impl Store {
         let workers = Count::asked(workers);
         let table = interruptible(py, |stop| kept.table(name, workers, stop))?;
         let table = table.map_err(|error| of_facade(py, &error))?;
-        warn(py, kept.take_notices())?;
+        warn(py, "UnreadableWarning", kept.take_notices())?;
         Ok(Table::of(Rows::Packed(table)))
     }
 
@@ -162,15 +162,6 @@ impl Store {
         let kept = lock(&self.kept).clone();
         kept.ok_or_else(|| raise(py, "QuarrierError", ("the store is closed; open it again",)))
     }
-}
-
-/// Warns of messages that could not be read.
-fn warn(py: Python<'_>, lines: Vec<String>) -> PyResult<()> {
-    for line in lines {
-        let class = py.import("quarrier._errors")?.getattr("UnreadableWarning")?;
-        py.import("warnings")?.call_method1("warn", (line, class))?;
-    }
-    Ok(())
 }
 
 /// The forms in which messages can be given.

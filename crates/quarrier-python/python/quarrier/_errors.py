@@ -171,7 +171,11 @@ class RowError(QuarrierError, ArithmeticError):
         self.row = row
 
 
-class UnreadableWarning(UserWarning):
+class SourceWarning(UserWarning):
+    """A source has a notice to read before its bytes are trusted."""
+
+
+class UnreadableWarning(SourceWarning):
     """Part of a source could not be read, and the answer is without it."""
 
 

@@ -4,14 +4,14 @@ use std::io::Write;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use quarrier_cli::{QueryFormat, StandardOutput, complain};
+use quarrier_cli::{QueryFormat, StandardOutput};
 use quarrier_core::panics;
 use quarrier_report::Manner;
 use quarrier_sql::{Answer, Error, Format, Result, Rows, Statement, Written, write};
 
 use super::pager::Pager;
 use super::target::Target;
-use super::{INCOMPLETE, Session, met, watch};
+use super::{Session, met, watch};
 
 /// Answers a text that the scan of a table answers alone; whether it is one.
 pub(super) async fn at_once(session: &Session<'_>, text: &str) -> Result<bool> {
@@ -46,12 +46,9 @@ pub(super) async fn one(session: &Session<'_>, statement: &Statement) -> Result<
     let (written, is_copy, has_rows) = watch::until(session, answered).await.inspect_err(|_| {
         // Its line says enough, of whatever thread a panic was.
         let _ = panics::take();
+        met::forget_notes(session);
     })?;
-    let notes = session.engine.take_notes();
-    if !notes.is_empty() {
-        notes.iter().for_each(|note| complain(note));
-        session.worsen(INCOMPLETE);
-    }
+    met::tell_notes(session);
     if session.view.is_timed.get() || (is_copy && !session.query.quiet) {
         say(written, start.elapsed());
     } else if has_rows && session.view.is_counted.get() {

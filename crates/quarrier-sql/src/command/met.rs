@@ -57,6 +57,22 @@ pub(super) fn tell(session: &Session<'_>) -> Result<()> {
     Ok(())
 }
 
+/// Prints the notes of the answers so far. Where a part of a source could not be read, the outcome is worse.
+pub(super) fn tell_notes(session: &Session<'_>) {
+    session.engine.take_notices().iter().for_each(|notice| complain(notice));
+    let missing = session.engine.take_notes();
+    if !missing.is_empty() {
+        missing.iter().for_each(|line| complain(line));
+        session.worsen(super::INCOMPLETE);
+    }
+}
+
+/// Drops the notes of a statement that failed: its error says what kept it from its answer.
+pub(super) fn forget_notes(session: &Session<'_>) {
+    session.engine.take_notices();
+    session.engine.take_notes();
+}
+
 /// Lists them as `quarrier filter` does, after those listed already. Removes entries that cannot be
 /// written whole.
 fn list(path: &Path, loaded: &Loaded) -> io::Result<()> {

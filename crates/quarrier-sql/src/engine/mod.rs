@@ -240,6 +240,12 @@ impl Engine {
         self.notes.take()
     }
 
+    /// Notices of sources that the statements answered since the last call read in full, a line each: a
+    /// partition that was skipped, an image without its last segment.
+    pub fn take_notices(&self) -> Vec<String> {
+        self.notes.take_notices()
+    }
+
     /// The statements of a text, with `;` between them.
     ///
     /// # Errors

@@ -110,6 +110,11 @@ impl Opened {
         }
     }
 
+    /// Its [notice](Self::notice) as a line with its name.
+    pub fn notice_line(&self) -> Option<String> {
+        self.notice().map(|notice| line_of(self.name(), notice))
+    }
+
     /// The format of its messages, if it is known without reading them.
     pub fn format(&self) -> Option<&Format> {
         match self {

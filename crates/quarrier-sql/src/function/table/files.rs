@@ -126,6 +126,7 @@ impl Finds for Listing {
         let opener = Opener::new(OpenOptions::default(), &self.host.environment, &stop);
         for opened in Sources::of([&self.source]).open(&opener) {
             let mut opened = opened.map_err(failed)?;
+            self.notes.add_notices(opened.notice_line());
             let mut rows = RowsOut::new(out);
             let mut error = None;
             let listed = request.run(opened.place(), &stop, &mut |row| {
@@ -161,8 +162,9 @@ impl Finds for Listing {
                 Err(_) if stop.load(Ordering::Relaxed) => return Ok(()),
                 listed => listed.map_err(failed)?,
             };
-            let lines = listed.systems.notices().into_iter().chain(listed.damages);
-            self.notes.add(lines.map(|line| line_of(opened.name(), &line)));
+            let of_source = |line: &String| line_of(opened.name(), line);
+            self.notes.add_notices(listed.systems.notices().iter().map(of_source));
+            self.notes.add(listed.damages.iter().map(of_source));
         }
         Ok(())
     }

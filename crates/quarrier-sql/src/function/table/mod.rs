@@ -41,18 +41,45 @@ use quarrier_core::sync::lock;
 use crate::reach::Reach;
 use crate::rewrite::MESSAGES;
 
-/// Notes beside an answer: bytes that could not be read.
+/// Notices that are kept, at most: a source gives few of them.
+const NOTICES_MAX: usize = 1000;
+
+/// Notes beside an answer.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Notes(Arc<Mutex<Vec<String>>>);
+pub(crate) struct Notes(Arc<Mutex<Noted>>);
+
+#[derive(Debug, Default)]
+struct Noted {
+    /// Bytes that could not be read, files that could not be listed.
+    missing: Vec<String>,
+    /// Notices of sources that were read in full.
+    notices: Vec<String>,
+}
 
 impl Notes {
+    /// Adds lines about parts of sources that an answer is without.
     fn add(&self, lines: impl IntoIterator<Item = String>) {
-        lock(&self.0).extend(lines);
+        lock(&self.0).missing.extend(lines);
     }
 
-    /// The notes since the last call.
+    /// Adds notices that leave an answer whole; one that is there already says enough.
+    fn add_notices(&self, lines: impl IntoIterator<Item = String>) {
+        let notices = &mut lock(&self.0).notices;
+        for line in lines {
+            if notices.len() < NOTICES_MAX && !notices.contains(&line) {
+                notices.push(line);
+            }
+        }
+    }
+
+    /// The missing parts since the last call.
     pub(crate) fn take(&self) -> Vec<String> {
-        std::mem::take(&mut *lock(&self.0))
+        std::mem::take(&mut lock(&self.0).missing)
+    }
+
+    /// The notices since the last call.
+    pub(crate) fn take_notices(&self) -> Vec<String> {
+        std::mem::take(&mut lock(&self.0).notices)
     }
 }
 
