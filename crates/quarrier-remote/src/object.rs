@@ -219,7 +219,8 @@ impl Object {
         if missing.is_empty() {
             return;
         }
-        let merge = Merge::Cost(self.cost());
+        // By cost, one request may reach from a missing part to the next, over bytes that are held.
+        let merge = if waiting.is_exact { Merge::Exact } else { Merge::Cost(self.cost()) };
         let wanted = || self.file.need_many(fetch, &merge).unwrap_or_else(|_| missing.to_vec());
         // They may end before the reader looks at the flights.
         waiting.flights.extend(self.start(wanted, self.request_bytes_max(), Some(missing)));
