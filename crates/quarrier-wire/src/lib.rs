@@ -51,8 +51,8 @@ pub use shared::Limits;
 
 mod sql;
 pub use sql::{
-    Said, SubscribeText, cast_kinds, lists_of_names, literal, parameter_count, plain, said,
-    sql_name, subscribe_text, with_parameters, with_words,
+    Said, SubscribeText, cast_kinds, lists_of_names, plain, said, sql_name, subscribe_text,
+    with_words,
 };
 
 mod value;

@@ -4,8 +4,12 @@
 //! statement without changing what the statement is.
 
 use std::fmt::Write;
+use std::ops::Range;
 
 use crate::{Error, Result};
+
+/// The most parameters of a statement: PostgreSQL's protocol counts them in 16 bits.
+const PARAMETERS_MAX: usize = 65_535;
 
 /// A value for a place in a statement.
 #[derive(Debug, Clone, PartialEq)]
@@ -22,46 +26,43 @@ pub enum Parameter {
     Text(String),
     /// A date, as `2026-11-26`.
     Date(String),
+    /// A time of day, as `07:30:00.25`.
+    Time(String),
     /// A date and a time of day without a zone, as `2026-11-26 07:30:00.25`.
     Timestamp(String),
+    /// Bytes.
+    Bytes(Vec<u8>),
+    /// Several values of one kind.
+    List(Vec<Parameter>),
 }
 
 /// The statement with `values` in its places. Each `?` takes the next value; `$1` is the first value
-/// wherever it stands. Strings, quoted names and comments have no places.
+/// wherever it stands. Strings, names and comments have no places.
 ///
 /// # Errors
 /// Where the values are more or fewer than the places, both kinds of places occur, or a float is
 /// not finite.
 pub fn bind(statement: &str, values: &[Parameter]) -> Result<String> {
-    let mut bound = String::with_capacity(statement.len());
-    let mut rest = statement;
     let (mut asked, mut numbered) = (0, 0);
-    while let Some(first) = rest.chars().next() {
-        let taken = match first {
-            '\'' | '"' => quoted(rest, first),
-            '-' if rest.starts_with("--") => rest.find('\n').unwrap_or(rest.len()),
-            '/' if rest.starts_with("/*") => comment(rest),
-            '?' => {
+    let bound = with_places(statement, |place| {
+        let number = match place {
+            Place::Next => {
                 asked += 1;
-                write_literal(&mut bound, values, asked)?;
-                rest = &rest[1..];
-                continue;
+                asked
             }
-            '$' => {
-                let digits = rest[1..].bytes().take_while(u8::is_ascii_digit).count();
-                if let Ok(number) = rest[1..=digits].parse::<usize>() {
-                    numbered = numbered.max(number);
-                    write_literal(&mut bound, values, number)?;
-                    rest = &rest[1 + digits..];
-                    continue;
-                }
-                1
+            Place::Numbered(number) => {
+                numbered = numbered.max(number);
+                number
             }
-            other => other.len_utf8(),
         };
-        bound.push_str(&rest[..taken]);
-        rest = &rest[taken..];
-    }
+        let value = values.get(number - 1).ok_or_else(|| {
+            Error::Request(format!(
+                "no value for parameter {number} of the statement; {} given",
+                values.len()
+            ))
+        })?;
+        literal(value, number).map(Some)
+    })?;
     if asked > 0 && numbered > 0 {
         return Err(Error::Request(
             "a statement has '?' or '$1' for its parameters, not both".into(),
@@ -75,10 +76,161 @@ pub fn bind(statement: &str, values: &[Parameter]) -> Result<String> {
     Ok(bound)
 }
 
-/// Returns the length up to the closing quote; all, if there is none.
+/// How many numbered parameters a statement has: the greatest of their numbers. A `?` is none.
+///
+/// # Errors
+/// If there is no parameter of such a number.
+pub fn numbered(statement: &str) -> Result<usize> {
+    let mut greatest = 0;
+    for found in Places::of(statement) {
+        if let (_, Place::Numbered(number)) = found? {
+            greatest = greatest.max(number);
+        }
+    }
+    Ok(greatest)
+}
+
+/// A part of a statement with `values` for its numbered parameters, of which it may have only some. Those
+/// without a value stay, and so does every `?`.
+///
+/// # Errors
+/// As [`numbered`], and where a float is not finite.
+pub fn bind_numbered(part: &str, values: &[Parameter]) -> Result<String> {
+    replace_numbered(part, |number| {
+        values.get(number - 1).map(|value| literal(value, number)).transpose()
+    })
+}
+
+/// A part of a statement with other texts for its numbered parameters: `of` gets their numbers, from 1, and
+/// leaves those where it returns `None`.
+///
+/// # Errors
+/// As [`numbered`], and those of `of`.
+pub fn replace_numbered(
+    part: &str,
+    mut of: impl FnMut(usize) -> Result<Option<String>>,
+) -> Result<String> {
+    with_places(part, |place| match place {
+        Place::Next => Ok(None),
+        Place::Numbered(number) => of(number),
+    })
+}
+
+/// A place for a value in a statement.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Place {
+    /// `?`: the next value.
+    Next,
+    /// `$1`: the value of this number, from 1.
+    Numbered(usize),
+}
+
+/// The text with what `of` returns in its places; where that is `None`, as it is.
+fn with_places(text: &str, mut of: impl FnMut(Place) -> Result<Option<String>>) -> Result<String> {
+    let (mut out, mut done) = (String::with_capacity(text.len()), 0);
+    for found in Places::of(text) {
+        let (range, place) = found?;
+        if let Some(instead) = of(place)? {
+            out.push_str(&text[done..range.start]);
+            out.push_str(&instead);
+            done = range.end;
+        }
+    }
+    out.push_str(&text[done..]);
+    Ok(out)
+}
+
+/// The places in a text, in order. What does not end (a string, a comment) has none.
+struct Places<'t> {
+    text: &'t str,
+    at: usize,
+}
+
+impl<'t> Places<'t> {
+    fn of(text: &'t str) -> Self {
+        Places { text, at: 0 }
+    }
+}
+
+impl Iterator for Places<'_> {
+    type Item = Result<(Range<usize>, Place)>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            let (start, rest) = (self.at, &self.text[self.at..]);
+            let (bytes, place) = match rest.chars().next()? {
+                quote @ ('\'' | '"') => (quoted(rest, quote), None),
+                'e' | 'E' if rest[1..].starts_with('\'') => (escaped(rest), None),
+                '-' if rest.starts_with("--") => (rest.find('\n').unwrap_or(rest.len()), None),
+                '/' if rest.starts_with("/*") => (comment(rest), None),
+                '?' => (1, Some(Ok(Place::Next))),
+                '$' => dollar(rest),
+                // Names and numbers: a sign in a name begins no place.
+                first if is_in_name(first) || first.is_ascii_digit() => (name(rest), None),
+                other => (other.len_utf8(), None),
+            };
+            self.at += bytes;
+            if let Some(place) = place {
+                return Some(place.map(|place| (start..self.at, place)));
+            }
+        }
+    }
+}
+
+/// Whether names begin with it.
+fn is_in_name(character: char) -> bool {
+    character.is_ascii_alphabetic() || character == '_' || !character.is_ascii()
+}
+
+/// Bytes of the characters at the start of `text` for which `is_one` holds.
+fn length(text: &str, is_one: impl Fn(char) -> bool) -> usize {
+    text.find(|character| !is_one(character)).unwrap_or(text.len())
+}
+
+/// Bytes of a name, or of a number, which has no `$`.
+fn name(text: &str) -> usize {
+    match text.starts_with(is_in_name) {
+        true => length(text, |one| is_in_name(one) || one.is_ascii_digit() || one == '$'),
+        false => length(text, |one| one.is_ascii_alphanumeric() || one == '.'),
+    }
+}
+
+/// What begins with `$`: a parameter, a string between tags (`$tag$ … $tag$`), or nothing.
+fn dollar(text: &str) -> (usize, Option<Result<Place>>) {
+    let tag = length(&text[1..], |one| is_in_name(one) || one.is_ascii_digit());
+    let (named, after) = text[1..].split_at(tag);
+    if named.starts_with(|first: char| first.is_ascii_digit()) {
+        let number = named.parse().ok().filter(|number| (1..=PARAMETERS_MAX).contains(number));
+        let missing = || Error::Request(format!("there is no parameter ${named}"));
+        return (1 + tag, Some(number.map(Place::Numbered).ok_or_else(missing)));
+    }
+    if !after.starts_with('$') {
+        return (1, None);
+    }
+    let (tag, inner) = text.split_at(tag + 2);
+    let end = inner.find(tag).map_or(text.len(), |end| tag.len() + end + tag.len());
+    (end, None)
+}
+
+/// Bytes up to the closing quote; all, if there is none.
 fn quoted(text: &str, quote: char) -> usize {
     // A doubled quote ends one part and begins another.
     text[1..].find(quote).map_or(text.len(), |end| end + 2)
+}
+
+/// Bytes of `E'…'`, in which a backslash takes the meaning of a quote; all, if it does not end.
+fn escaped(text: &str) -> usize {
+    let bytes = text.as_bytes();
+    let mut at = 2;
+    while let Some(byte) = bytes.get(at) {
+        match byte {
+            b'\\' => at += 2,
+            b'\'' if bytes.get(at + 1) != Some(&b'\'') => return at + 1,
+            b'\'' => at += 2,
+            _ => at += 1,
+        }
+    }
+    text.len()
 }
 
 /// Bytes of a comment, in which others may lie; all, where it does not end.
@@ -102,28 +254,41 @@ fn comment(text: &str) -> usize {
     text.len()
 }
 
-/// Writes the value of a place, from 1. Blanks separate it from its neighbours: `-` before
-/// -5 would begin a comment.
-fn write_literal(bound: &mut String, values: &[Parameter], place: usize) -> Result<()> {
-    let value = place.checked_sub(1).and_then(|index| values.get(index));
-    let value = value.ok_or_else(|| {
-        Error::Request(format!(
-            "no value for parameter {place} of the statement; {} given",
-            values.len()
-        ))
-    })?;
+/// The value of the place `number` as SQL writes it. Blanks separate it from its neighbours, for `'a''b'` is
+/// one string; signs are in parentheses: `-` before -5 would begin a comment.
+fn literal(value: &Parameter, number: usize) -> Result<String> {
+    let mut text = String::from(" ");
+    write_literal(&mut text, value, number)?;
+    text.push(' ');
+    Ok(text)
+}
+
+fn write_literal(out: &mut String, value: &Parameter, number: usize) -> Result<()> {
+    let string = |text: &str| text.replace('\'', "''");
     let written = match value {
-        Parameter::Null => write!(bound, " NULL "),
-        Parameter::Boolean(true) => write!(bound, " TRUE "),
-        Parameter::Boolean(false) => write!(bound, " FALSE "),
-        Parameter::Number(digits) => write!(bound, " {digits} "),
-        Parameter::Float(float) if float.is_finite() => write!(bound, " {float:E} "),
-        Parameter::Float(float) => {
-            return Err(Error::Request(format!("parameter {place} is {float}, not a number")));
+        Parameter::Null => write!(out, "NULL"),
+        Parameter::Boolean(true) => write!(out, "TRUE"),
+        Parameter::Boolean(false) => write!(out, "FALSE"),
+        Parameter::Number(digits) if digits.starts_with('-') => write!(out, "({digits})"),
+        Parameter::Number(digits) => write!(out, "{digits}"),
+        Parameter::Float(float) if !float.is_finite() => {
+            return Err(Error::Request(format!("parameter {number} is {float}, not a number")));
         }
-        Parameter::Text(text) => write!(bound, " '{}' ", text.replace('\'', "''")),
-        Parameter::Date(date) => write!(bound, " DATE '{}' ", date.replace('\'', "''")),
-        Parameter::Timestamp(time) => write!(bound, " TIMESTAMP '{}' ", time.replace('\'', "''")),
+        Parameter::Float(float) if float.is_sign_negative() => write!(out, "({float:E})"),
+        Parameter::Float(float) => write!(out, "{float:E}"),
+        Parameter::Text(text) => write!(out, "'{}'", string(text)),
+        Parameter::Date(date) => write!(out, "DATE '{}'", string(date)),
+        Parameter::Time(time) => write!(out, "TIME '{}'", string(time)),
+        Parameter::Timestamp(time) => write!(out, "TIMESTAMP '{}'", string(time)),
+        Parameter::Bytes(bytes) => write!(out, "X'{}'", quarrier_core::hex::encode(bytes)),
+        Parameter::List(values) => {
+            out.push_str("ARRAY[");
+            for (place, value) in values.iter().enumerate() {
+                out.push_str(if place > 0 { ", " } else { "" });
+                write_literal(out, value, number)?;
+            }
+            write!(out, "]")
+        }
     };
     // Writing to memory does not fail.
     let _ = written;
@@ -162,6 +327,9 @@ mod tests {
             Parameter::Timestamp("2026-11-26 07:30:00".into()),
         ];
         check("?,?", &values, " DATE '2026-11-26' , TIMESTAMP '2026-11-26 07:30:00' ");
+        let list = Parameter::List(vec![number("1"), Parameter::Null, number("-2")]);
+        let values = [Parameter::Time("07:30:00".into()), Parameter::Bytes(vec![0, 255]), list];
+        check("?,?,?", &values, " TIME '07:30:00' , X'00ff' , ARRAY[1, NULL, (-2)] ");
     }
 
     #[test]
@@ -172,7 +340,8 @@ mod tests {
 
     #[test]
     fn a_sign_before_a_negative_number_begins_no_comment() {
-        check("a-?", &[number("-5")], "a- -5 ");
+        check("a-?", &[number("-5")], "a- (-5) ");
+        check("a-?", &[Parameter::Float(-0.5)], "a- (-5E-1) ");
     }
 
     #[test]
@@ -187,11 +356,24 @@ mod tests {
             "/* ?",
             "/*/",
             "a$b",
+            "a$1",
+            "_$1",
+            "\u{e4}$1",
             "$",
+            "$$ ? $1 $$",
+            "$tag$ ? $$ $1 $tag$",
+            "$$ ?",
+            "E'it\\'s ?'",
+            "e'it''s ? \\\\'",
+            "E'?",
+            "E'\\",
         ] {
             check(same, &[], same);
         }
         check("'?' = ? -- ?", &[text("?")], "'?' =  '?'  -- ?");
+        check("E'\\\\' = ?", &[text("x")], "E'\\\\' =  'x' ");
+        check("$a$?$a$ = $1::text", &[text("x")], "$a$?$a$ =  'x' ::text");
+        check("1.5$1", &[number("2")], "1.5 2 ");
     }
 
     #[test]
@@ -204,6 +386,47 @@ mod tests {
         }
         let error = bind("? = ?", &[Parameter::Null]).unwrap_err();
         assert!(error.to_string().contains("no value for parameter 2"), "{error}");
+    }
+
+    #[test]
+    fn only_numbered_parameters_of_a_part_have_values() {
+        let statement = "SELECT $1, '$2', \"$3\", $$ $4 $$ -- $5\n, a$6 + $12, ?";
+        assert_eq!(numbered(statement).unwrap(), 12);
+        assert_eq!(numbered("?").unwrap(), 0);
+        let of = |number: usize| Ok(Some(format!("<{number}>")));
+        assert_eq!(
+            replace_numbered(statement, of).unwrap(),
+            "SELECT <1>, '$2', \"$3\", $$ $4 $$ -- $5\n, a$6 + <12>, ?"
+        );
+        let values = [number("1"), number("2"), number("3")];
+        assert_eq!(bind_numbered("$2 = $4 ?", &values).unwrap(), " 2  = $4 ?");
+    }
+
+    #[test]
+    fn a_number_that_no_parameter_has_is_refused_alike() {
+        for (statement, name) in [("$0", "$0"), ("$70000", "$70000"), ("$1a", "$1a")] {
+            let expected = format!("there is no parameter {name}");
+            let values = [Parameter::Null];
+            let bound = [bind(statement, &values), bind_numbered(statement, &values)];
+            for error in bound.map(Result::unwrap_err) {
+                assert_eq!(error.to_string(), expected);
+            }
+            assert_eq!(numbered(statement).unwrap_err().to_string(), expected);
+        }
+    }
+
+    #[test]
+    fn no_text_makes_it_panic() {
+        let letters = ["'", "$", "1", "e", "\\", "/", "*", "-", "?", "\u{e9}"];
+        let values = [Parameter::Null];
+        let mut texts = vec![String::new()];
+        for _ in 0..4 {
+            let longer = |text: &String| letters.map(|letter| format!("{text}{letter}"));
+            texts = texts.iter().flat_map(longer).collect();
+            for text in &texts {
+                let _ = (bind(text, &values), numbered(text), bind_numbered(text, &values));
+            }
+        }
     }
 
     #[test]

@@ -1,13 +1,48 @@
-//! The types of a statement's parameters: those that the client named, else those inferred from their
-//! context.
+//! The parameters of a statement: their number, their values in its text, and their types. These are those
+//! that the client named, else those inferred from their context.
 
 use std::collections::HashMap;
 
 use datafusion::arrow::datatypes::DataType;
-use quarrier_wire::{Failure, Result, cast_kinds, kind, state, with_parameters};
+use quarrier::parameters::{Parameter, bind_numbered, numbered, replace_numbered};
+use quarrier_wire::{Failure, Result, Value, cast_kinds, kind, state};
 
 use super::failure::failed;
 use crate::Engine;
+
+/// How many parameters a statement has: the greatest number among them.
+pub(super) fn count(text: &str) -> Result<usize> {
+    numbered(text).map_err(|error| Failure::new(state::SYNTAX, error.to_string()))
+}
+
+/// A statement, or a part of it, with values for its parameters.
+pub(super) fn with_values(text: &str, values: &[Value]) -> Result<String> {
+    let values: Vec<Parameter> = values.iter().map(parameter).collect();
+    bind_numbered(text, &values).map_err(|error| Failure::new(state::PARAMETER, error.to_string()))
+}
+
+/// A statement with other texts for its parameters, which are counted from 0.
+pub(super) fn with_texts(text: &str, of: impl Fn(usize) -> String) -> Result<String> {
+    replace_numbered(text, |number| Ok(Some(of(number - 1))))
+        .map_err(|error| Failure::new(state::SYNTAX, error.to_string()))
+}
+
+/// A client's value as a parameter of a statement.
+fn parameter(value: &Value) -> Parameter {
+    match value {
+        Value::Null => Parameter::Null,
+        Value::Bool(value) => Parameter::Boolean(*value),
+        Value::Int(value) => Parameter::Number(value.to_string()),
+        Value::Float(value) => Parameter::Float(*value),
+        Value::Decimal(digits) => Parameter::Number(digits.clone()),
+        Value::Text(text) => Parameter::Text(text.clone()),
+        Value::Bytes(bytes) => Parameter::Bytes(bytes.clone()),
+        Value::Date(date) => Parameter::Date(date.clone()),
+        Value::Time(time) => Parameter::Time(time.clone()),
+        Value::Timestamp(time) => Parameter::Timestamp(time.clone()),
+        Value::List(values) => Parameter::List(values.iter().map(parameter).collect()),
+    }
+}
 
 /// Returns the types of a statement's parameters.
 pub(super) async fn kinds(
@@ -51,8 +86,8 @@ async fn inferred(engine: &Engine, text: &str) -> Result<HashMap<usize, u32>> {
         return Ok(known.collect());
     }
     // Invalid statements get their error; in others, strings stand in for parameters.
-    let with_texts = with_parameters(text, |_| Some("''".to_string()))?;
-    let statements = engine.statements(&with_texts).map_err(|error| failed(&error))?;
+    let with_strings = with_texts(text, |_| " '' ".to_string())?;
+    let statements = engine.statements(&with_strings).map_err(|error| failed(&error))?;
     for statement in &statements {
         if let Err(error) = engine.plan(statement).await
             && matches!(error.cause(), crate::Cause::Column)

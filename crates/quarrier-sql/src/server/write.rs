@@ -7,8 +7,8 @@ use datafusion::sql::sqlparser::ast;
 use futures::{FutureExt, StreamExt};
 use quarrier::kept::{Sent, Taken};
 use quarrier_wire::{
-    Bytes, Durable, Failure, IngestTarget, Prepared, Reply, Result, TableInfo, Value, literal,
-    message, parameter_count, state, values, with_parameters,
+    Bytes, Durable, Failure, IngestTarget, Prepared, Reply, Result, TableInfo, Value, message,
+    state, values,
 };
 use tokio::runtime::Handle;
 
@@ -86,7 +86,7 @@ pub(super) async fn prepare(
             let table = written_to(engine, &table_of(tree)?).await?;
             let are_all = tree.columns.is_empty();
             let insert = insert(tree, &table, &key_of(engine, &table.name)?)?;
-            let count = parameter_count(text)?;
+            let count = parameters::count(text)?;
             let kinds = match &insert.rows {
                 _ if count == 0 => Vec::new(),
                 Rows::Values(_) => insert.kinds(text, told)?,
@@ -124,7 +124,7 @@ async fn written_to(engine: &Engine, name: &str) -> Result<TableInfo> {
 
 /// Returns the types of a statement's parameters, which are those of its query.
 async fn kinds_of(engine: &Engine, text: &str, query: &str, told: &[u32]) -> Result<Vec<u32>> {
-    match parameter_count(text)? {
+    match parameters::count(text)? {
         0 => Ok(Vec::new()),
         count => parameters::kinds(engine, query, count, told).await,
     }
@@ -228,12 +228,8 @@ async fn removed(
 }
 
 /// Returns the rows of a query, with values for its parameters.
-async fn queried(
-    engine: &Engine,
-    query: &str,
-    parameters: &[Value],
-) -> Result<quarrier_wire::Rows> {
-    let text = with_parameters(query, |place| parameters.get(place).map(literal))?;
+async fn queried(engine: &Engine, query: &str, values: &[Value]) -> Result<quarrier_wire::Rows> {
+    let text = parameters::with_values(query, values)?;
     let statement = statement::parsed(engine, &text)?;
     let answer = engine.run_query(&statement).await.map_err(|error| failed(&error))?;
     match answer {

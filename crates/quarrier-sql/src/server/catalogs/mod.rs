@@ -14,10 +14,11 @@ use futures::StreamExt;
 use quarrier::DataFolder;
 use quarrier_wire::{
     Asker, Board, Failure, Prepared, Reply, Result, Rows, TableInfo, Value, cast_kinds, kind,
-    lists_of_names, literal, parameter_count, plain, said, state, with_parameters,
+    lists_of_names, plain, said, state,
 };
 
 use super::failure::failed;
+use super::parameters;
 use crate::Error;
 
 /// Catalogs have few rows.
@@ -91,7 +92,7 @@ impl Catalogs {
         text: &str,
         told: &[u32],
     ) -> Result<Prepared> {
-        let count = parameter_count(text)?;
+        let count = parameters::count(text)?;
         let mut kinds: Vec<u32> =
             (0..count).map(|place| told.get(place).copied().unwrap_or(0)).collect();
         for (place, kind) in cast_kinds(text)? {
@@ -125,7 +126,7 @@ impl Catalogs {
     }
 
     async fn begun(&self, asked: &CatalogQuery, values: &[Value]) -> Result<Rows> {
-        let text = with_parameters(&asked.text, |place| values.get(place).map(literal))?;
+        let text = parameters::with_values(&asked.text, values)?;
         let number = |name: &str| self.numbers.iter().find(|it| it.0 == name).map(|it| it.1);
         let text = plain(&text, number)?;
         let text = functions::with_user(&text, &asked.user)?;
