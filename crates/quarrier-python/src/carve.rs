@@ -2,8 +2,8 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex};
 
 use pyo3::prelude::*;
 use quarrier::carve::{Begin, Signatures, Watch, reported};
@@ -11,16 +11,13 @@ use quarrier::source::line_of;
 use quarrier::{Carve, OpenOptions, Place, Sources};
 use quarrier_carve::Summary;
 use quarrier_carve::folder::Row;
-use quarrier_core::source::ChangingMemory;
 use quarrier_core::sync::{into_inner, lock};
 
-use crate::buffer::Buffer;
 use crate::carved::{Carved, CarvedFiles};
 use crate::count::{Count, Size};
 use crate::errors::{of_facade, raise, warn};
 use crate::host;
-use crate::interrupt::interruptible;
-use crate::source::{MEMORY_NAME, path_of};
+use crate::source::carry_out;
 
 /// Recovers files from a disk image, device, URL or bytes-like object into a folder; or only lists
 /// them (`dry_run=True`, without a folder).
@@ -89,20 +86,15 @@ pub(crate) fn carve(
         .workers(Count::asked(workers))
         .memory_bytes_max(max_memory.0);
     let folder = folder.as_deref();
-    let carved = if let Some(path) = path_of(source)? {
-        interruptible(py, |stop| {
-            let opener = host::opener(OpenOptions::default(), stop);
-            let mut opened = opener.open(&Sources::only(path)?)?;
-            let notice = opened.notice_line();
-            let ran = run(&request, folder, opened.place(), stop);
-            ran.map(|ran| Ran { notice, ..ran })
-        })?
-    } else {
-        let buffer = Buffer::of(source)?;
-        let memory = ChangingMemory::new(MEMORY_NAME, buffer.shown());
-        interruptible(py, |stop| run(&request, folder, Place::Local(&memory), stop))?
+    let over_named = |path: PathBuf, stop: &Arc<AtomicBool>| {
+        let opener = host::opener(OpenOptions::default(), stop);
+        let mut opened = opener.open(&Sources::only(path)?)?;
+        let notice = opened.notice_line();
+        let ran = run(&request, folder, opened.place(), stop);
+        ran.map(|ran| Ran { notice, ..ran })
     };
-    let Ran { carved, notice, damages } = carved.map_err(|error| of_facade(py, &error))?;
+    let ran = carry_out(source, over_named, |place, stop| run(&request, folder, place, stop))?;
+    let Ran { carved, notice, damages } = ran;
     warn(py, "SourceWarning", notice)?;
     warn(py, "UnreadableWarning", damages)?;
     Ok(CarvedFiles::new(carved))

@@ -1,6 +1,7 @@
 //! `quarrier.files`.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use pyo3::intern;
@@ -9,13 +10,10 @@ use pyo3::types::{PyDict, PyList};
 use quarrier::files::{COLUMNS, Listed, Row};
 use quarrier::source::line_of;
 use quarrier::{Files, OpenOptions, Place, Sources};
-use quarrier_core::source::ChangingMemory;
 
-use crate::buffer::Buffer;
 use crate::errors::{of_facade, warn};
 use crate::host;
-use crate::interrupt::interruptible;
-use crate::source::{MEMORY_NAME, path_of};
+use crate::source::carry_out;
 
 /// The files of the file systems in a disk image, device, URL or bytes-like object, as a list of dicts;
 /// their bytes are written into `folder` if one is named. `only` is a path or a glob. Damage, and files
@@ -34,19 +32,14 @@ pub(crate) fn files<'py>(
     let py = source.py();
     let request = Files::new().only(only).map_err(|error| of_facade(py, &error))?;
     let request = request.deleted(deleted).extract(folder);
-    let listed = if let Some(path) = path_of(source)? {
-        interruptible(py, |stop| {
-            let opener = host::opener(OpenOptions::default(), stop);
-            let mut opened = opener.open(&Sources::only(path)?)?;
-            let notice = opened.notice_line();
-            run(&request, opened.place(), stop).map(|ran| Ran { notice, ..ran })
-        })?
-    } else {
-        let buffer = Buffer::of(source)?;
-        let memory = ChangingMemory::new(MEMORY_NAME, buffer.shown());
-        interruptible(py, |stop| run(&request, Place::Local(&memory), stop))?
+    let over_named = |path: PathBuf, stop: &Arc<AtomicBool>| {
+        let opener = host::opener(OpenOptions::default(), stop);
+        let mut opened = opener.open(&Sources::only(path)?)?;
+        let notice = opened.notice_line();
+        run(&request, opened.place(), stop).map(|ran| Ran { notice, ..ran })
     };
-    let Ran { rows, listed, name, notice } = listed.map_err(|error| of_facade(py, &error))?;
+    let ran = carry_out(source, over_named, |place, stop| run(&request, place, stop))?;
+    let Ran { rows, listed, name, notice } = ran;
     let notices = listed.systems.notices().into_iter();
     let notices = notices.map(|line| line_of(&name, &line));
     warn(py, "SourceWarning", notice.into_iter().chain(notices))?;

@@ -16,15 +16,12 @@ use pyo3::types::{PyBytes, PyCapsule, PyDict, PyIterator, PyList, PyString};
 use quarrier::rules::{JudgedScope, RuleRun, RuleSearch, Rules, Scopes, read_rules};
 use quarrier::search::Planning;
 use quarrier::source::line_of;
-use quarrier::{Error, OpenOptions, Place, Sources};
-use quarrier_core::source::ChangingMemory;
+use quarrier::{OpenOptions, Place, Sources};
 use quarrier_gpu::DeviceChoice;
 use quarrier_search::EngineName;
 
-use crate::buffer::Buffer;
-use crate::errors::{of_facade, raise, warn};
-use crate::interrupt::interruptible;
-use crate::source::{Failed, MEMORY_NAME, Opened, opened, path_of};
+use crate::errors::{raise, warn};
+use crate::source::carry_out;
 use crate::{frames, host, stream, units};
 
 /// Rows of a record batch.
@@ -83,26 +80,8 @@ pub(crate) fn judge(source: &Bound<'_, PyAny>, request: &RuleRequest) -> PyResul
         let message = "rules are judged over a whole source, not over a part of it";
         return Err(raise(py, "PlanError", (message,)));
     }
-    let found = if let Some(opened) = opened(source)? {
-        let mut failed = None;
-        let found = interruptible(py, |stop| {
-            let reported = Arc::new(Failed::stopped_by(stop));
-            failed = Some(Arc::clone(&reported));
-            let source = Opened::new(opened, reported);
-            in_place(request, source.place(), stop)
-        })?;
-        match (found, failed) {
-            (Err(Error::Source(error)), Some(failed)) => return Err(failed.raised(py, &error)),
-            (found, _) => found,
-        }
-    } else if let Some(path) = path_of(source)? {
-        interruptible(py, |stop| in_sources(request, path, stop))?
-    } else {
-        let buffer = Buffer::of(source)?;
-        let memory = ChangingMemory::new(MEMORY_NAME, buffer.shown());
-        interruptible(py, |stop| in_place(request, Place::Local(&memory), stop))?
-    };
-    let found = found.map_err(|error| of_facade(py, &error))?;
+    let over_named = |path: PathBuf, stop: &Arc<AtomicBool>| in_sources(request, path, stop);
+    let found = carry_out(source, over_named, |place, stop| in_place(request, place, stop))?;
     warn(py, "SourceWarning", &found.notices)?;
     Ok(RuleFindings { found: Arc::new(found) })
 }

@@ -11,13 +11,11 @@ use pyo3::exceptions::{PyRuntimeWarning, PyTypeError};
 use pyo3::prelude::*;
 use quarrier::rules::Scopes;
 use quarrier::search::{Feature, Planning, Running};
-use quarrier::{Error, OpenOptions, Place, Search, Sources};
+use quarrier::{OpenOptions, Place, Search, Sources};
 use quarrier_core::pipeline::{Access, Chunk};
-use quarrier_core::source::ChangingMemory;
 use quarrier_gpu::DeviceChoice;
 use quarrier_search::{Encodings, EngineName, Finding, Options};
 
-use crate::buffer::Buffer;
 use crate::count::{AutoSize, Count, Size};
 use crate::errors::{of_facade, of_search, of_units, raise, warn};
 use crate::findings::{Findings, SearchResult};
@@ -25,7 +23,7 @@ use crate::host;
 use crate::interrupt::interruptible;
 use crate::pattern;
 use crate::rules::{self, RuleRequest};
-use crate::source::{Failed, MEMORY_NAME, Opened, opened, path_of};
+use crate::source::carry_out;
 use crate::units;
 
 /// Finds every occurrence of patterns in a file, device or bytes-like object.
@@ -190,26 +188,9 @@ fn of_source(source: &Bound<'_, PyAny>, request: &Search, direct: bool) -> PyRes
         let found = found.map_err(|error| of_units(py, &error))?;
         return Ok(Gathered { found, lost: Vec::new(), notices: Vec::new() });
     }
-    let found = if let Some(opened) = opened(source)? {
-        let mut failed = None;
-        let found = interruptible(py, |stop| {
-            let told = Arc::new(Failed::stopped_by(stop));
-            failed = Some(Arc::clone(&told));
-            let source = Opened::new(opened, told);
-            in_place(request, source.place(), stop)
-        })?;
-        match (found, failed) {
-            (Err(Error::Source(error)), Some(failed)) => return Err(failed.raised(py, &error)),
-            (found, _) => found,
-        }
-    } else if let Some(path) = path_of(source)? {
-        interruptible(py, |stop| in_sources(request, path, direct, stop))?
-    } else {
-        let buffer = Buffer::of(source)?;
-        let memory = ChangingMemory::new(MEMORY_NAME, buffer.shown());
-        interruptible(py, |stop| in_place(request, Place::Local(&memory), stop))?
-    };
-    found.map_err(|error| of_facade(py, &error))
+    let over_named =
+        |path: PathBuf, stop: &Arc<AtomicBool>| in_sources(request, path, direct, stop);
+    carry_out(source, over_named, |place, stop| in_place(request, place, stop))
 }
 
 /// Searches the sources that a path or URL stands for, one after another.

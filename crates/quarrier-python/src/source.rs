@@ -9,8 +9,8 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
 use quarrier::source::{Announced, Opened as OpenedSource, open_url};
-use quarrier::{Environment, Named, OpenOptions, Place, Sources};
-use quarrier_core::source::{self, Source as _, read_full_at};
+use quarrier::{Environment, Error, Named, OpenOptions, Place, Sources};
+use quarrier_core::source::{self, ChangingMemory, Source as _, read_full_at};
 use quarrier_core::sync::lock;
 use quarrier_remote::{Remote, RemoteSource};
 
@@ -283,8 +283,40 @@ impl source::Source for Opened {
     }
 }
 
+/// Carries a request out: in place over an open source or bytes, else over what a path or URL names.
+///
+/// # Errors
+/// The exceptions of sources and of the request; that of a signal's handler.
+pub(crate) fn carry_out<T: Send>(
+    source: &Bound<'_, PyAny>,
+    over_named: impl FnOnce(PathBuf, &Arc<AtomicBool>) -> quarrier::Result<T> + Send,
+    in_place: impl FnOnce(Place<'_>, &Arc<AtomicBool>) -> quarrier::Result<T> + Send,
+) -> PyResult<T> {
+    let py = source.py();
+    let done = if let Some(opened) = opened(source)? {
+        let mut failed = None;
+        let done = interruptible(py, |stop| {
+            let reported = Arc::new(Failed::stopped_by(stop));
+            failed = Some(Arc::clone(&reported));
+            let source = Opened::new(opened, reported);
+            in_place(source.place(), stop)
+        })?;
+        match (done, failed) {
+            (Err(Error::Source(error)), Some(failed)) => return Err(failed.raised(py, &error)),
+            (done, _) => done,
+        }
+    } else if let Some(path) = path_of(source)? {
+        interruptible(py, |stop| over_named(path, stop))?
+    } else {
+        let buffer = Buffer::of(source)?;
+        let memory = ChangingMemory::new(MEMORY_NAME, buffer.shown());
+        interruptible(py, |stop| in_place(Place::Local(&memory), stop))?
+    };
+    done.map_err(|error| of_facade(py, &error))
+}
+
 /// The source that `quarrier.open` returned, if `source` is one.
-pub(crate) fn opened(source: &Bound<'_, PyAny>) -> PyResult<Option<Py<Source>>> {
+fn opened(source: &Bound<'_, PyAny>) -> PyResult<Option<Py<Source>>> {
     let class = source.py().import("quarrier._file")?.getattr("SourceFile")?;
     if !source.is_instance(&class)? {
         return Ok(None);
