@@ -11,3 +11,7 @@ mod lab;
 mod ntfs;
 mod places;
 mod xfs;
+
+/// What the volumes by hand consist of.
+#[path = "../../../../../fuzz/src/volumes/parts.rs"]
+mod parts;
