@@ -102,9 +102,10 @@ async fn answers(asked: StatementBatch, stop: Arc<AtomicBool>) -> Result<Answers
         let failed = |error| Refused::Engine { reason: format!("an answer ended early: {error}") };
         rows.push(packing.await.map_err(failed)??);
     }
-    let (loaded, notes) = (engine.take_loaded(), engine.take_notes());
+    let (loaded, notes, notices) =
+        (engine.take_loaded(), engine.take_notes(), engine.take_notices());
     let rejected = loaded.rejects_by_file.iter().map(|file| file.count).sum();
-    Ok(Answers { rows, rejects: loaded.rejects, rejected, notes })
+    Ok(Answers { rows, rejects: loaded.rejects, rejected, notes, notices })
 }
 
 /// Begins to run a single statement.

@@ -2,24 +2,22 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex};
 
 use pyo3::prelude::*;
 use quarrier::carve::{Begin, Signatures, Watch, reported};
+use quarrier::source::line_of;
 use quarrier::{Carve, OpenOptions, Place, Sources};
 use quarrier_carve::Summary;
 use quarrier_carve::folder::Row;
-use quarrier_core::source::ChangingMemory;
 use quarrier_core::sync::{into_inner, lock};
 
-use crate::buffer::Buffer;
 use crate::carved::{Carved, CarvedFiles};
 use crate::count::{Count, Size};
-use crate::errors::{of_facade, raise};
+use crate::errors::{of_facade, raise, warn};
 use crate::host;
-use crate::interrupt::interruptible;
-use crate::source::{MEMORY_NAME, path_of};
+use crate::source::carry_out;
 
 /// Recovers files from a disk image, device, URL or bytes-like object into a folder, or only lists
 /// them (`dry_run=True`, without a folder).
@@ -88,18 +86,27 @@ pub(crate) fn carve(
         .workers(Count::or_auto(workers))
         .memory_bytes_max(max_memory.0);
     let folder = folder.as_deref();
-    let carved = if let Some(path) = path_of(source)? {
-        interruptible(py, |stop| {
-            let opener = host::opener(OpenOptions::default(), stop);
-            let mut opened = opener.open(&Sources::only(path)?)?;
-            run(&request, folder, opened.place(), stop)
-        })?
-    } else {
-        let buffer = Buffer::of(source)?;
-        let memory = ChangingMemory::new(MEMORY_NAME, buffer.changing_bytes());
-        interruptible(py, |stop| run(&request, folder, Place::Local(&memory), stop))?
+    let run_named = |path: PathBuf, stop: &Arc<AtomicBool>| {
+        let opener = host::opener(OpenOptions::default(), stop);
+        let mut opened = opener.open(&Sources::only(path)?)?;
+        let notice = opened.notice_line();
+        let ran = run(&request, folder, opened.place(), stop);
+        ran.map(|ran| CarveOutcome { notice, ..ran })
     };
-    Ok(CarvedFiles::new(carved.map_err(|error| of_facade(py, &error))?))
+    let ran = carry_out(source, run_named, |place, stop| run(&request, folder, place, stop))?;
+    let CarveOutcome { carved, notice, damages } = ran;
+    warn(py, "SourceWarning", notice)?;
+    warn(py, "UnreadableWarning", damages)?;
+    Ok(CarvedFiles::new(carved))
+}
+
+/// The results of a run, and the lines to issue as warnings.
+struct CarveOutcome {
+    carved: Carved,
+    /// The notice of the source.
+    notice: Option<String>,
+    /// Damage to file systems, a line each.
+    damages: Vec<String>,
 }
 
 /// Carves and returns the rows; with a folder, the rows of its report.
@@ -108,14 +115,16 @@ fn run(
     folder: Option<&Path>,
     place: Place<'_>,
     stop: &AtomicBool,
-) -> quarrier::Result<Carved> {
+) -> quarrier::Result<CarveOutcome> {
     let source = place.name().to_string();
+    let mut damages = Vec::new();
     let begin = request.start(place, host::machine(), stop)?;
     let rows = Rows { are_gathered: folder.is_none(), rows: Mutex::default() };
     let (unreadable, skimmed, skipped): (_, _, Vec<String>) = match begin {
         Begin::Finished => (Vec::new(), Vec::new(), Vec::new()),
         Begin::Carving(carving) => {
             let notices = carving.notices().to_vec();
+            damages.extend(carving.damages().iter().map(|damage| line_of(&source, damage)));
             let carved = carving.run(&rows)?;
             let members = carved.skipped.map(|skipped| skipped.describe());
             let Summary { unreadable, skimmed, .. } = carved.summary;
@@ -127,7 +136,8 @@ fn run(
         None => into_inner(rows.rows),
     };
     let skipped = (!skipped.is_empty()).then(|| skipped.join("; "));
-    Ok(Carved { source, unreadable, skimmed, rows, skipped })
+    let carved = Carved { source, unreadable, skimmed, rows, skipped };
+    Ok(CarveOutcome { carved, notice: None, damages })
 }
 
 /// Collects rows in memory when no folder holds them.

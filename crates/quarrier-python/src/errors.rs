@@ -17,6 +17,19 @@ pub(crate) fn raise<'py>(py: Python<'py>, name: &str, args: impl PyCallArgs<'py>
     make().unwrap_or_else(|error| error)
 }
 
+/// Issues warnings of the class `name` of `quarrier._errors`, one for each line.
+pub(crate) fn warn(
+    py: Python<'_>,
+    name: &str,
+    lines: impl IntoIterator<Item = impl AsRef<str>>,
+) -> PyResult<()> {
+    for line in lines {
+        let class = py.import("quarrier._errors")?.getattr(name)?;
+        py.import("warnings")?.call_method1("warn", (line.as_ref(), class))?;
+    }
+    Ok(())
+}
+
 /// The exception for an error of the facade.
 pub(crate) fn of_facade(py: Python<'_>, error: &quarrier::Error) -> PyErr {
     use quarrier::Error;

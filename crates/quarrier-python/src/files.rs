@@ -1,20 +1,19 @@
 //! `quarrier.files`.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 use quarrier::files::{COLUMNS, Listed, Row};
+use quarrier::source::line_of;
 use quarrier::{Files, OpenOptions, Place, Sources};
-use quarrier_core::source::ChangingMemory;
 
-use crate::buffer::Buffer;
-use crate::errors::of_facade;
+use crate::errors::{of_facade, warn};
 use crate::host;
-use crate::interrupt::interruptible;
-use crate::source::{MEMORY_NAME, path_of};
+use crate::source::carry_out;
 
 /// Lists the files of the file systems in a disk image, device, URL or bytes-like object, as a list
 /// of dicts; with `folder`, it also extracts them there. `only` is a path or a glob. A warning
@@ -33,22 +32,18 @@ pub(crate) fn files<'py>(
     let py = source.py();
     let request = Files::new().only(only).map_err(|error| of_facade(py, &error))?;
     let request = request.deleted(deleted).extract(folder);
-    let listed = if let Some(path) = path_of(source)? {
-        interruptible(py, |stop| {
-            let opener = host::opener(OpenOptions::default(), stop);
-            let mut opened = opener.open(&Sources::only(path)?)?;
-            run(&request, opened.place(), stop)
-        })?
-    } else {
-        let buffer = Buffer::of(source)?;
-        let memory = ChangingMemory::new(MEMORY_NAME, buffer.changing_bytes());
-        interruptible(py, |stop| run(&request, Place::Local(&memory), stop))?
+    let run_named = |path: PathBuf, stop: &Arc<AtomicBool>| {
+        let opener = host::opener(OpenOptions::default(), stop);
+        let mut opened = opener.open(&Sources::only(path)?)?;
+        let notice = opened.notice_line();
+        run(&request, opened.place(), stop).map(|ran| ListOutcome { notice, ..ran })
     };
-    let (rows, listed) = listed.map_err(|error| of_facade(py, &error))?;
-    let notices = listed.systems.notices();
-    for line in notices.iter().chain(&listed.damages) {
-        py.import("warnings")?.call_method1("warn", (line,))?;
-    }
+    let ran = carry_out(source, run_named, |place, stop| run(&request, place, stop))?;
+    let ListOutcome { rows, listed, name, notice } = ran;
+    let notices = listed.systems.notices().into_iter();
+    let notices = notices.map(|line| line_of(&name, &line));
+    warn(py, "SourceWarning", notice.into_iter().chain(notices))?;
+    warn(py, "UnreadableWarning", listed.damages.iter().map(|line| line_of(&name, line)))?;
     let list = PyList::empty(py);
     for row in &rows {
         list.append(dict(py, row)?)?;
@@ -56,17 +51,23 @@ pub(crate) fn files<'py>(
     Ok(list)
 }
 
-fn run(
-    request: &Files,
-    place: Place<'_>,
-    stop: &AtomicBool,
-) -> quarrier::Result<(Vec<Row>, Listed)> {
-    let mut rows = Vec::new();
+/// The results of a listing, and the lines to issue as warnings.
+struct ListOutcome {
+    rows: Vec<Row>,
+    listed: Listed,
+    /// The name of the source.
+    name: String,
+    /// The notice of the source.
+    notice: Option<String>,
+}
+
+fn run(request: &Files, place: Place<'_>, stop: &AtomicBool) -> quarrier::Result<ListOutcome> {
+    let (name, mut rows) = (place.name().to_string(), Vec::new());
     let listed = request.run(place, stop, &mut |row| {
         rows.push(row.clone());
         Ok(())
     })?;
-    Ok((rows, listed))
+    Ok(ListOutcome { rows, listed, name, notice: None })
 }
 
 fn dict<'py>(py: Python<'py>, row: &Row) -> PyResult<Bound<'py, PyDict>> {

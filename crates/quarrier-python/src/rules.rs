@@ -15,15 +15,13 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyCapsule, PyDict, PyIterator, PyList, PyString};
 use quarrier::rules::{JudgedScope, RuleRun, RuleSearch, Rules, Scopes, read_rules};
 use quarrier::search::Planning;
-use quarrier::{Error, OpenOptions, Place, Sources};
-use quarrier_core::source::ChangingMemory;
+use quarrier::source::line_of;
+use quarrier::{OpenOptions, Place, Sources};
 use quarrier_gpu::DeviceChoice;
 use quarrier_search::EngineName;
 
-use crate::buffer::Buffer;
-use crate::errors::{of_facade, raise};
-use crate::interrupt::interruptible;
-use crate::source::{Failed, MEMORY_NAME, Opened, opened, path_of};
+use crate::errors::{raise, warn};
+use crate::source::carry_out;
 use crate::{frames, host, stream, units};
 
 /// Rows of a record batch.
@@ -82,29 +80,9 @@ pub(crate) fn judge(source: &Bound<'_, PyAny>, request: &RuleRequest) -> PyResul
         let message = "rules are evaluated over a whole source, not over a part of it";
         return Err(raise(py, "PlanError", (message,)));
     }
-    let found = if let Some(opened) = opened(source)? {
-        let mut failed = None;
-        let found = interruptible(py, |stop| {
-            let reported = Arc::new(Failed::stopped_by(stop));
-            failed = Some(Arc::clone(&reported));
-            let source = Opened::new(opened, reported);
-            in_place(request, source.place(), stop)
-        })?;
-        match (found, failed) {
-            (Err(Error::Source(error)), Some(failed)) => return Err(failed.raised(py, &error)),
-            (found, _) => found,
-        }
-    } else if let Some(path) = path_of(source)? {
-        interruptible(py, |stop| in_sources(request, path, stop))?
-    } else {
-        let buffer = Buffer::of(source)?;
-        let memory = ChangingMemory::new(MEMORY_NAME, buffer.changing_bytes());
-        interruptible(py, |stop| in_place(request, Place::Local(&memory), stop))?
-    };
-    let found = found.map_err(|error| of_facade(py, &error))?;
-    for line in &found.notices {
-        py.import("warnings")?.call_method1("warn", (line,))?;
-    }
+    let run_named = |path: PathBuf, stop: &Arc<AtomicBool>| in_sources(request, path, stop);
+    let found = carry_out(source, run_named, |place, stop| in_place(request, place, stop))?;
+    warn(py, "SourceWarning", &found.notices)?;
     Ok(RuleFindings { found: Arc::new(found) })
 }
 
@@ -121,6 +99,7 @@ fn in_sources(
     let mut found = RuleRows::of(&search, request.rows_max);
     for opened in sources.open(&opener) {
         let mut opened = opened?;
+        found.notices.extend(opened.notice_line());
         let run = match &mut run {
             Some(run) => run,
             None => run.insert(search.start(host::machine(), Some(&opened.place()), stop)?),
@@ -156,7 +135,7 @@ fn gather(
     let mut take = |scope: &JudgedScope<'_>| found.add(&name, scope);
     let searched = run.search(place, stop, &mut take)?;
     let notices = searched.notices.into_iter();
-    found.notices.extend(notices.map(|notice| format!("{name}: {notice}")));
+    found.notices.extend(notices.map(|notice| line_of(&name, &notice)));
     found.unreadable.extend(searched.unreadable);
     Ok(())
 }
@@ -240,7 +219,7 @@ pub(crate) struct RuleFindings {
 
 #[pymethods]
 impl RuleFindings {
-    /// One line for each scope that was not evaluated. Each is also a warning.
+    /// Notices of sources, and of scopes that were not evaluated, a line each. Each is also a warning.
     #[getter]
     fn notices(&self) -> Vec<String> {
         self.found.notices.clone()

@@ -11,21 +11,19 @@ use pyo3::exceptions::{PyRuntimeWarning, PyTypeError};
 use pyo3::prelude::*;
 use quarrier::rules::Scopes;
 use quarrier::search::{Feature, Planning, Running};
-use quarrier::{Error, OpenOptions, Place, Search, Sources};
+use quarrier::{OpenOptions, Place, Search, Sources};
 use quarrier_core::pipeline::{Access, Chunk};
-use quarrier_core::source::ChangingMemory;
 use quarrier_gpu::DeviceChoice;
 use quarrier_search::{Encodings, EngineName, Finding, Options};
 
-use crate::buffer::Buffer;
 use crate::count::{AutoSize, Count, Size};
-use crate::errors::{of_facade, of_search, of_units, raise};
+use crate::errors::{of_facade, of_search, of_units, raise, warn};
 use crate::findings::{Findings, SearchResult};
 use crate::host;
 use crate::interrupt::interruptible;
 use crate::pattern;
 use crate::rules::{self, RuleRequest};
-use crate::source::{Failed, MEMORY_NAME, Opened, opened, path_of};
+use crate::source::carry_out;
 use crate::units;
 
 /// Finds every occurrence of patterns in a file, device or bytes-like object.
@@ -166,7 +164,8 @@ pub(crate) fn search<'py>(
         .findings_max(max_count.unwrap_or(u64::MAX))
         .range(range.0..range.1)
         .planning(planning);
-    let (found, lost) = of_source(source, &request, direct)?;
+    let Gathered { found, lost, notices } = of_source(source, &request, direct)?;
+    warn(py, "SourceWarning", notices)?;
     for lost in lost {
         let message = CString::new(format!("{lost}; the CPU searched its part"))?;
         PyErr::warn(py, &py.get_type::<PyRuntimeWarning>(), &message, 1)?;
@@ -174,35 +173,25 @@ pub(crate) fn search<'py>(
     Ok(Bound::new(py, Findings::new(found))?.into_any())
 }
 
-type Gathered = (SearchResult, Vec<String>);
+/// The findings, and the lines to issue as warnings.
+struct Gathered {
+    found: SearchResult,
+    /// Devices that failed, a line each.
+    lost: Vec<String>,
+    /// Notices of sources, a line each.
+    notices: Vec<String>,
+}
 
 /// Searches a unit, an open source, a path or URL, or bytes.
 fn of_source(source: &Bound<'_, PyAny>, request: &Search, direct: bool) -> PyResult<Gathered> {
     let py = source.py();
     if let Some(unit) = units::unit_of(source)? {
         let found = interruptible(py, |stop| units::rows(request, &unit, direct, stop))?;
-        return found.map_err(|error| of_units(py, &error));
+        let found = found.map_err(|error| of_units(py, &error))?;
+        return Ok(Gathered { found, lost: Vec::new(), notices: Vec::new() });
     }
-    let found = if let Some(opened) = opened(source)? {
-        let mut failed = None;
-        let found = interruptible(py, |stop| {
-            let signal = Arc::new(Failed::stopped_by(stop));
-            failed = Some(Arc::clone(&signal));
-            let source = Opened::new(opened, signal);
-            in_place(request, source.place(), stop)
-        })?;
-        match (found, failed) {
-            (Err(Error::Source(error)), Some(failed)) => return Err(failed.raised(py, &error)),
-            (found, _) => found,
-        }
-    } else if let Some(path) = path_of(source)? {
-        interruptible(py, |stop| in_sources(request, path, direct, stop))?
-    } else {
-        let buffer = Buffer::of(source)?;
-        let memory = ChangingMemory::new(MEMORY_NAME, buffer.changing_bytes());
-        interruptible(py, |stop| in_place(request, Place::Local(&memory), stop))?
-    };
-    found.map_err(|error| of_facade(py, &error))
+    let run_named = |path: PathBuf, stop: &Arc<AtomicBool>| in_sources(request, path, direct, stop);
+    carry_out(source, run_named, |place, stop| in_place(request, place, stop))
 }
 
 /// Searches each source of a path or URL, in order.
@@ -216,8 +205,10 @@ fn in_sources(
     let sources = Sources::of([name]);
     let mut running = None;
     let mut found = SearchResult::of(request.patterns());
+    let mut notices = Vec::new();
     for opened in sources.open(&opener) {
         let mut opened = opened?;
+        notices.extend(opened.notice_line());
         let running = match &mut running {
             Some(running) => running,
             None => running.insert(request.start(host::machine(), Some(&opened.place()), stop)?),
@@ -227,7 +218,7 @@ fn in_sources(
             break;
         }
     }
-    Ok(finish(running.as_ref(), found))
+    Ok(Gathered { notices, ..finish(running.as_ref(), found) })
 }
 
 fn in_place(request: &Search, place: Place<'_>, stop: &AtomicBool) -> quarrier::Result<Gathered> {
@@ -258,7 +249,8 @@ fn gather(
 /// Ends a search and adds the devices that failed.
 fn finish(running: Option<&Running<'_>>, mut found: SearchResult) -> Gathered {
     found.engine = running.map_or_else(String::new, Running::engine_name);
-    (found, running.map_or_else(Vec::new, Running::lost_devices))
+    let lost = running.map_or_else(Vec::new, Running::lost_devices);
+    Gathered { found, lost, notices: Vec::new() }
 }
 
 /// Parses the value of `device=`.

@@ -9,14 +9,14 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
 use quarrier::source::{Announced, Opened as OpenedSource, open_url};
-use quarrier::{Environment, Named, OpenOptions, Place, Sources};
-use quarrier_core::source::{self, Source as _, read_full_at};
+use quarrier::{Environment, Error, Named, OpenOptions, Place, Sources};
+use quarrier_core::source::{self, ChangingMemory, Source as _, read_full_at};
 use quarrier_core::sync::lock;
 use quarrier_remote::{Remote, RemoteSource};
 
 use crate::buffer::Buffer;
 use crate::count::{Count, Size};
-use crate::errors::{of_core, of_facade, of_io, of_remote};
+use crate::errors::{of_core, of_facade, of_io, of_remote, warn};
 use crate::host;
 use crate::interrupt::interruptible;
 use crate::sparse::Number;
@@ -65,20 +65,31 @@ pub(crate) fn open_source(
         .memory_bytes_max(memory)
         .requests_max(Count::or_auto(requests));
     let opened = interruptible(py, |stop| open(name, options, stop))?;
-    Ok(Source { kind: opened.map_err(|error| of_facade(py, &error))? })
+    let (kind, notice) = opened.map_err(|error| of_facade(py, &error))?;
+    warn(py, "SourceWarning", notice)?;
+    Ok(Source { kind })
 }
 
-fn open(name: PathBuf, options: OpenOptions, stop: &Arc<AtomicBool>) -> quarrier::Result<Kind> {
+/// Opens a source. Also returns the line of its notice.
+fn open(
+    name: PathBuf,
+    options: OpenOptions,
+    stop: &Arc<AtomicBool>,
+) -> quarrier::Result<(Kind, Option<String>)> {
     let named = Sources::only(name)?;
+    let local = |opened: OpenedSource| -> quarrier::Result<(Kind, Option<String>)> {
+        let notice = opened.notice_line();
+        Ok((Kind::Local(opened.at_offsets()?), notice))
+    };
     let Named::Url(url) = &named else {
-        return Ok(Kind::Local(host::opener(options, stop).open(&named)?.at_offsets()?));
+        return local(host::opener(options, stop).open(&named)?);
     };
     let environment = Environment::of_process();
     let settings = Settings { options, environment, process: std::process::id() };
     let remote = remote_of(&settings)?;
     match open_url(&remote, url, &[], stop)? {
-        OpenedSource::Remote(source) => Ok(Kind::Remote { source, _remote: remote }),
-        image => Ok(Kind::Local(image.at_offsets()?)),
+        OpenedSource::Remote(source) => Ok((Kind::Remote { source, _remote: remote }, None)),
+        image => local(image),
     }
 }
 
@@ -272,8 +283,40 @@ impl source::Source for Opened {
     }
 }
 
+/// Runs a request: by `in_place` over an open source or bytes, by `run_named` over a path or URL.
+///
+/// # Errors
+/// The exceptions of sources and of the request, and the exception of a signal handler.
+pub(crate) fn carry_out<T: Send>(
+    source: &Bound<'_, PyAny>,
+    run_named: impl FnOnce(PathBuf, &Arc<AtomicBool>) -> quarrier::Result<T> + Send,
+    in_place: impl FnOnce(Place<'_>, &Arc<AtomicBool>) -> quarrier::Result<T> + Send,
+) -> PyResult<T> {
+    let py = source.py();
+    let done = if let Some(opened) = opened(source)? {
+        let mut failed = None;
+        let done = interruptible(py, |stop| {
+            let reported = Arc::new(Failed::stopped_by(stop));
+            failed = Some(Arc::clone(&reported));
+            let source = Opened::new(opened, reported);
+            in_place(source.place(), stop)
+        })?;
+        match (done, failed) {
+            (Err(Error::Source(error)), Some(failed)) => return Err(failed.raised(py, &error)),
+            (done, _) => done,
+        }
+    } else if let Some(path) = path_of(source)? {
+        interruptible(py, |stop| run_named(path, stop))?
+    } else {
+        let buffer = Buffer::of(source)?;
+        let memory = ChangingMemory::new(MEMORY_NAME, buffer.changing_bytes());
+        interruptible(py, |stop| in_place(Place::Local(&memory), stop))?
+    };
+    done.map_err(|error| of_facade(py, &error))
+}
+
 /// Returns the source that `quarrier.open` returned, if `source` is one.
-pub(crate) fn opened(source: &Bound<'_, PyAny>) -> PyResult<Option<Py<Source>>> {
+fn opened(source: &Bound<'_, PyAny>) -> PyResult<Option<Py<Source>>> {
     let class = source.py().import("quarrier._file")?.getattr("SourceFile")?;
     if !source.is_instance(&class)? {
         return Ok(None);

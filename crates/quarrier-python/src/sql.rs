@@ -93,6 +93,8 @@ pub struct Answers {
     pub rejected: u64,
     /// One line for each range of a source that could not be read.
     pub notes: Vec<String>,
+    /// Notices of sources that were read in full, a line each.
+    pub notices: Vec<String>,
 }
 
 /// Why a statement has no answer.

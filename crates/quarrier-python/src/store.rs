@@ -13,7 +13,7 @@ use quarrier_messages::Format;
 
 use crate::buffer::Buffer;
 use crate::count::Count;
-use crate::errors::{of_facade, of_messages, raise};
+use crate::errors::{of_facade, of_messages, raise, warn};
 use crate::host;
 use crate::interrupt::interruptible;
 use crate::source::{MEMORY_NAME, path_of};
@@ -43,7 +43,7 @@ impl Store {
             false => DataFolder::open(&folder),
         })?;
         let kept = kept.map_err(|error| of_facade(py, &error))?;
-        warn(py, kept.damages())?;
+        warn(py, "UnreadableWarning", kept.damages())?;
         Ok(Store { kept: Mutex::new(Some(Arc::new(kept))) })
     }
 
@@ -121,7 +121,7 @@ impl Store {
         let workers = Count::or_auto(workers);
         let table = interruptible(py, |stop| kept.table(name, workers, stop))?;
         let table = table.map_err(|error| of_facade(py, &error))?;
-        warn(py, kept.take_notices())?;
+        warn(py, "UnreadableWarning", kept.take_notices())?;
         Ok(Table::of(Rows::Packed(table)))
     }
 
@@ -163,15 +163,6 @@ impl Store {
         let kept = lock(&self.kept).clone();
         kept.ok_or_else(|| raise(py, "QuarrierError", ("the store is closed; open it again",)))
     }
-}
-
-/// Issues a warning for messages that could not be read.
-fn warn(py: Python<'_>, lines: Vec<String>) -> PyResult<()> {
-    for line in lines {
-        let class = py.import("quarrier._errors")?.getattr("UnreadableWarning")?;
-        py.import("warnings")?.call_method1("warn", (line, class))?;
-    }
-    Ok(())
 }
 
 /// The forms in which a caller can pass messages.

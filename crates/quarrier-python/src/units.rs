@@ -66,7 +66,7 @@ pub(crate) fn rows(
     unit: &Unit,
     direct: bool,
     stop: &Arc<AtomicBool>,
-) -> Result<(SearchResult, Vec<String>), Error> {
+) -> Result<SearchResult, Error> {
     let opener = host::opener(OpenOptions::default().direct(direct), stop);
     let mut source = SourceUnits::of_unit(unit, &opener)?;
     let mut units = UnitSearch::new(request, host::machine(), stop);
@@ -86,5 +86,5 @@ pub(crate) fn rows(
     found.sources.push((unit.source.clone(), found.findings.len()));
     found.unreadable = ran.unreadable;
     found.engine = units.engine_name();
-    Ok((found, Vec::new()))
+    Ok(found)
 }

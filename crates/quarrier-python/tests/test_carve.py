@@ -177,6 +177,16 @@ def test_ctrl_c_ends_a_run_that_can_be_resumed(tmp_path: pathlib.Path) -> None:
     assert len(files) == 1 << 13
 
 
+def test_an_open_source_is_carved_and_listed(tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "disk.img"
+    path.write_bytes(image())
+    expected = quarrier.carve(path, dry_run=True).to_pylist()
+    with quarrier.open(path) as file:
+        assert quarrier.carve(file, dry_run=True).to_pylist() == expected
+        with pytest.raises(quarrier.QuarrierError, match="no file system"):
+            quarrier.files(file)
+
+
 def test_files_of_a_source_without_a_file_system_are_an_error() -> None:
     with pytest.raises(quarrier.QuarrierError, match="no file system"):
         quarrier.files(bytes(100_000))

@@ -10,6 +10,7 @@ import json
 import os
 import subprocess
 import threading
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -80,8 +81,8 @@ def words(options: dict[str, Any]) -> list[str]:
     return [*flags, *map(str, values), *(["--range", "{}..{}".format(*bounds)] if bounds else [])]
 
 
-def run(program: str, *arguments: str) -> list[dict[str, Any]] | str:
-    """The rows, or the one line of an error message."""
+def run(program: str, *arguments: str, notice: str | None = None) -> list[dict[str, Any]] | str:
+    """The rows, or the one line of an error message. Checks that the notice is printed once."""
     done = subprocess.run([TARGET / program, *arguments], capture_output=True, text=True)
     if done.returncode == 2:
         assert done.stdout == "" and done.stderr.count("\n") == 1, done
@@ -89,6 +90,9 @@ def run(program: str, *arguments: str) -> list[dict[str, Any]] | str:
     rows = [json.loads(line) for line in done.stdout.splitlines()]
     if program == "quarrier":
         assert done.returncode == (0 if rows else 1), done.stderr
+    if notice is not None:
+        assert done.stderr.count(f"quarrier: {notice}") == 1, done.stderr
+        assert done.returncode != 3, done.stderr
     return rows
 
 
@@ -96,7 +100,9 @@ def search_on_the_command_line(case: Case) -> list[dict[str, Any]] | str:
     Path("patterns.txt").write_text("\n".join(case["patterns"]))
     options = words(case.get("options", {}))
     return run(
-        "quarrier", "search", "--format", "json", "-f", "patterns.txt", *options, case["source"]
+        *("quarrier", "search", "--format", "json", "-f", "patterns.txt", *options),
+        case["source"],
+        notice=case.get("notice"),
     )
 
 
@@ -104,7 +110,9 @@ def search_in_sql(case: Case) -> list[dict[str, Any]] | str:
     Path("patterns.txt").write_text("\n".join(case["patterns"]))
     options = " ".join(f'"{word}"' for word in words(case.get("options", {})))
     call = f"search('{case['source']}', 'patterns.txt', '{options}')"
-    return run("quarrier-sql", "--format", "json", f"SELECT * FROM {call}")
+    return run(
+        "quarrier-sql", "--format", "json", f"SELECT * FROM {call}", notice=case.get("notice")
+    )
 
 
 def pattern_of(line: str) -> Any:
@@ -126,11 +134,13 @@ def search_in_python(case: Case) -> list[dict[str, Any]]:
 
 
 def carve_on_the_command_line(case: Case) -> list[dict[str, Any]] | str:
-    return run("quarrier", "carve", "--dry-run", "--format", "json", case["source"])
+    arguments = ("carve", "--dry-run", "--format", "json", case["source"])
+    return run("quarrier", *arguments, notice=case.get("notice"))
 
 
 def carve_in_sql(case: Case) -> list[dict[str, Any]] | str:
-    return run("quarrier-sql", "--format", "json", f"SELECT * FROM carve('{case['source']}')")
+    statement = f"SELECT * FROM carve('{case['source']}')"
+    return run("quarrier-sql", "--format", "json", statement, notice=case.get("notice"))
 
 
 def carve_in_python(case: Case) -> list[dict[str, Any]]:
@@ -147,7 +157,15 @@ def check(case: Case, columns: tuple[str, ...], answered: list[dict[str, Any]] |
 
 def check_python(case: Case, columns: tuple[str, ...], ask: Any) -> None:
     if "error" not in case:
-        check(case, columns, ask(case))
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            check(case, columns, ask(case))
+        notices = [
+            str(one.message) for one in caught if issubclass(one.category, quarrier.SourceWarning)
+        ]
+        assert [case.get("notice", "\0") in notice for notice in notices] == (
+            [True] if "notice" in case else []
+        )
         return
     with pytest.raises(Exception) as raised:
         ask(case)

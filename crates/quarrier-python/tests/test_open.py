@@ -12,6 +12,7 @@ import subprocess
 import sys
 import threading
 import time
+import warnings
 import zipfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -50,6 +51,16 @@ def check_like_bytes_io(file: quarrier.SourceFile, data: bytes) -> None:
     assert file.read() == data[-100:]
     assert file.read(1) == b""
     assert file.read_at(10, 5) == data[10:15]
+
+
+def test_a_notice_of_the_source_is_a_warning_when_it_is_opened(tmp_path: Path) -> None:
+    path = tmp_path / "packed.lz"
+    path.write_bytes(b"LZIP\x01an invoice")
+    with pytest.warns(quarrier.SourceWarning, match=r"packed\.lz: is compressed by lzip"):
+        file = quarrier.open(path)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert len(quarrier.search(file, "invoice")) == 1
 
 
 def test_the_mode_is_that_of_an_opener_of_bytes(tmp_path: Path) -> None:

@@ -116,6 +116,14 @@ def test_skipped_scopes_are_warnings(rules: Path) -> None:
     assert (len(found), len(found.notices)) == (0, 1)
 
 
+def test_a_notice_of_the_source_is_a_warning(rules: Path, tmp_path: Path) -> None:
+    path = tmp_path / "packed.lz"
+    path.write_bytes(b"LZIP\x01an invoice")
+    with pytest.warns(quarrier.SourceWarning, match="is compressed by lzip") as caught:
+        found = quarrier.search(path, rules=rules)
+    assert [str(one.message) for one in caught] == found.notices
+
+
 def test_invalid_rule_searches_are_refused(rules: Path, tmp_path: Path) -> None:
     search: Any = quarrier.search
     for options in [{"patterns": "x"}, {"utf16": True}, {"range": (0, 4)}, {"features": "email"}]:

@@ -220,7 +220,8 @@ impl Object {
         if missing.is_empty() {
             return;
         }
-        let merge = Merge::Cost(self.cost());
+        // Merged by cost, one request may span two missing parts and the held bytes between them.
+        let merge = if waiting.is_exact { Merge::Exact } else { Merge::Cost(self.cost()) };
         let wanted = || self.file.need_many(fetch, &merge).unwrap_or_else(|_| missing.to_vec());
         // Remember the flights, since they may end before the reader looks at them.
         waiting.flights.extend(self.start(wanted, self.request_bytes_max(), Some(missing)));

@@ -13,7 +13,7 @@ use crate::answer::Version;
 use crate::bucket;
 use crate::cache::Entry;
 use crate::counters::Counters;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::link::Link;
 use crate::location::Location;
 use crate::object::{Object, Step, Waiting};
@@ -80,7 +80,7 @@ impl RemoteSource {
             (link, opened)
         };
         let Some((link, opened)) = shared.wait_for(asked, stop) else {
-            return Err(crate::Error::Closed { source_name: name });
+            return Err(Error::Closed { source_name: name });
         };
         let opened = opened?;
         let source = RemoteSource::of_version(shared, link, name, &identity, opened.version)?;
@@ -94,11 +94,11 @@ impl RemoteSource {
         let Some(folder) = &shared.folder else {
             let reason = "offline, objects are read from the cache on disk, but no cache is named"
                 .to_string();
-            return Err(crate::Error::Setup { reason });
+            return Err(Error::Setup { reason });
         };
         match folder.last_version(identity) {
             Some(version) => RemoteSource::of_version(shared, link, name, identity, version),
-            None => Err(crate::Error::NotCached { source_name: name, offset: None }),
+            None => Err(Error::NotCached { source_name: name, offset: None }),
         }
     }
 
@@ -115,7 +115,7 @@ impl RemoteSource {
         let file = shared
             .store
             .insert(file)
-            .map_err(|error| crate::Error::Setup { reason: format!("cannot hold it: {error}") })?;
+            .map_err(|error| Error::Setup { reason: format!("cannot hold it: {error}") })?;
         let folder = shared.folder.as_ref();
         let disk = folder.and_then(|folder| folder.entry(identity, &name, &version));
         let object = Arc::new(Object::new(Arc::clone(shared), link, name, version, file, disk));
@@ -181,7 +181,7 @@ impl RemoteSource {
     /// soon after `stop` becomes true; requests in flight complete nevertheless.
     ///
     /// # Errors
-    /// As [`Source::read_at`]; [`Error::Closed`](crate::Error::Closed) if it gave up.
+    /// As [`Source::read_at`]; [`Error::Closed`] if it gave up.
     pub fn read_unless(&self, offset: u64, buffer: &mut [u8], stop: &AtomicBool) -> Result<usize> {
         let mut filled = 0;
         while filled < buffer.len() {
@@ -199,10 +199,10 @@ impl RemoteSource {
         let left = self.length().saturating_sub(offset);
         let count =
             buffer.len().min(READ_BYTES_MAX).min(usize::try_from(left).unwrap_or(usize::MAX));
-        if count > 0 {
-            self.read(Span { offset, length: count as u64 }, &mut buffer[..count], waiting)?;
+        if count == 0 {
+            return Ok(0);
         }
-        Ok(count)
+        self.read(Span { offset, length: count as u64 }, &mut buffer[..count], waiting)
     }
 
     /// Waits until all of `asked` is held; fetches the missing parts of `fetch`.
@@ -228,7 +228,9 @@ impl RemoteSource {
         }
     }
 
-    fn read(&self, asked: Span, buffer: &mut [u8], mut waiting: Waiting<'_>) -> Result<()> {
+    /// Reads `asked` into `buffer`, which has the same length, and returns the number of bytes. Offline,
+    /// it reads fewer if some are not cached: those before the first missing byte.
+    fn read(&self, asked: Span, buffer: &mut [u8], mut waiting: Waiting<'_>) -> Result<usize> {
         let object = &self.owner.object;
         if let Some(error) = object.lost() {
             return Err(error);
@@ -240,15 +242,36 @@ impl RemoteSource {
         // Request the awaited bytes first.
         object.want(&object.missing(asked), &fetch, &mut waiting);
         object.fetch_ahead(ahead);
+        let mut count = buffer.len();
         loop {
-            self.bring(&[asked], &fetch, &mut waiting)?;
-            if object.file.read_into(asked.offset, buffer).is_ok() {
+            if let Err(error) = self.bring(&[asked], &fetch, &mut waiting) {
+                count = self.cached_front(asked, error)?;
+            }
+            if object.file.read_into(asked.offset, &mut buffer[..count]).is_ok() {
                 break;
             }
         }
         drop(pin);
-        object.link.counting.asked(buffer.len());
-        Ok(())
+        object.link.counting.asked(count);
+        Ok(count)
+    }
+
+    /// Returns the number of cached bytes at the start of `asked`, if `error` says that others are
+    /// missing.
+    fn cached_front(&self, asked: Span, error: Error) -> Result<usize> {
+        let missing = self.owner.object.missing(asked);
+        let end = missing.first().map_or(asked.end(), |missing| missing.offset);
+        match error {
+            // Fits, because the count is at most the length of the buffer.
+            Error::NotCached { offset: Some(_), .. } if end > asked.offset => {
+                Ok((end - asked.offset) as usize)
+            }
+            // The request that failed may be for a later part.
+            Error::NotCached { source_name, offset: Some(_) } => {
+                Err(Error::NotCached { source_name, offset: Some(end) })
+            }
+            error => Err(error),
+        }
     }
 }
 

@@ -1,6 +1,8 @@
 //! Btrfs in 32 blocks of 4 KiB: a chunk of nodes with two copies, two chunks of files, folders,
 //! files in all forms, a subvolume.
 
+use super::parts::{bytes, put, zlib};
+
 const VOLUME_BYTES: usize = 128 << 10;
 const BLOCK_BYTES: usize = 4096;
 const SUPERBLOCK_AT: usize = 64 << 10;
@@ -15,27 +17,6 @@ const FILE_BLOCKS: usize = 7;
 const TIME: u64 = 1_562_235_630;
 
 type Item = ((u64, u8, u64), Vec<u8>);
-
-/// The bytes of the file `name`, different for each name.
-pub(crate) fn bytes(name: &str, length: usize) -> Vec<u8> {
-    let seed = name.bytes().fold(7u32, |sum, byte| sum.wrapping_mul(31).wrapping_add(byte.into()));
-    (0..length as u32).map(|at| ((at ^ seed).wrapping_mul(2_654_435_761) >> 24) as u8).collect()
-}
-
-/// A zlib stream of one stored block.
-fn zlib(plain: &[u8]) -> Vec<u8> {
-    let length = plain.len() as u16;
-    let mut packed = vec![0x78, 1, 1];
-    packed.extend(length.to_le_bytes());
-    packed.extend((!length).to_le_bytes());
-    packed.extend(plain);
-    let sums = plain.iter().fold((1u32, 0u32), |(a, b), byte| {
-        let a = (a + u32::from(*byte)) % 65_521;
-        (a, (b + a) % 65_521)
-    });
-    packed.extend((sums.1 << 16 | sums.0).to_be_bytes());
-    packed
-}
 
 /// A Zstandard frame of one stored block.
 fn zstd(plain: &[u8]) -> Vec<u8> {
@@ -62,10 +43,6 @@ fn key((object, kind, offset): (u64, u8, u64)) -> Vec<u8> {
     key.push(kind);
     key.extend(offset.to_le_bytes());
     key
-}
-
-fn put(bytes: &mut [u8], at: usize, value: &[u8]) {
-    bytes[at..at + value.len()].copy_from_slice(value);
 }
 
 /// The header of a node: its address, its tree, the number of its items, its level.

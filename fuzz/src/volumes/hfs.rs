@@ -1,5 +1,7 @@
 //! HFS+ in 256 blocks of 512 bytes: folders, a fragmented file, links of both kinds, packed files.
 
+use super::parts::{bytes, zlib};
+
 const VOLUME_BYTES: usize = 128 << 10;
 const BLOCK_BYTES: usize = 512;
 const CATALOG_NODE_BYTES: usize = 4096;
@@ -17,27 +19,6 @@ struct Volume {
     catalog: Vec<(u32, Vec<u16>, Vec<u8>)>,
     extents: Vec<Record>,
     attributes: Vec<Record>,
-}
-
-/// The bytes of the file `name`, different for each name.
-pub(crate) fn bytes(name: &str, length: usize) -> Vec<u8> {
-    let seed = name.bytes().fold(7u32, |sum, byte| sum.wrapping_mul(31).wrapping_add(byte.into()));
-    (0..length as u32).map(|at| ((at ^ seed).wrapping_mul(2_654_435_761) >> 24) as u8).collect()
-}
-
-/// A zlib stream of one stored block.
-fn zlib(plain: &[u8]) -> Vec<u8> {
-    let length = plain.len() as u16;
-    let mut packed = vec![0x78, 1, 1];
-    packed.extend(length.to_le_bytes());
-    packed.extend((!length).to_le_bytes());
-    packed.extend(plain);
-    let sums = plain.iter().fold((1u32, 0u32), |(a, b), byte| {
-        let a = (a + u32::from(*byte)) % 65_521;
-        (a, (b + a) % 65_521)
-    });
-    packed.extend((sums.1 << 16 | sums.0).to_be_bytes());
-    packed
 }
 
 fn units(name: &str) -> Vec<u16> {

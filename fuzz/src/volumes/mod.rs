@@ -3,13 +3,12 @@
 pub(crate) mod apfs;
 pub(crate) mod btrfs;
 pub(crate) mod hfs;
+pub(crate) mod parts;
+
+use parts::put;
 
 /// Size of every volume in bytes.
 pub const VOLUME_BYTES: usize = 128 << 10;
-
-fn put(image: &mut [u8], at: usize, bytes: &[u8]) {
-    image[at..at + bytes.len()].copy_from_slice(bytes);
-}
 
 fn put16(image: &mut [u8], at: usize, value: u16) {
     put(image, at, &value.to_le_bytes());

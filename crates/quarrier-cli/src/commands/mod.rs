@@ -19,6 +19,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use quarrier::source::line_of;
 use quarrier::{Opener, read_names};
 
 /// A closed pipe is success: the reader has all it wanted.
@@ -60,11 +61,7 @@ fn failed(message: &str, stop: &AtomicBool) -> crate::Outcome {
 
 /// Reports a line about a source, and adds the source's name unless the line has it.
 fn complain_of(name: &str, line: &str) {
-    let is_named = line.strip_prefix(name).is_some_and(|rest| rest.starts_with(':'));
-    match is_named {
-        true => crate::complain(line),
-        false => crate::complain(&format!("{name}: {line}")),
-    }
+    crate::complain(&line_of(name, line));
 }
 
 /// The outcome of a command whose write to standard output failed. [`crate::end`] reports the error

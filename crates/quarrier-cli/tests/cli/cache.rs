@@ -75,7 +75,7 @@ fn uncached_data_is_reported_offline() {
         lab.search([&["needle", "--offline", "--cache", "c", &server.url], args].concat())
     };
     offline(&[]).refuses(&["not in the cache", "cache fill"]);
-    lab.search(["needle", "--cache", "c", &server.url, "--range", "0..256K"]);
+    lab.search(["needle", "--cache", "c", &server.url, "--range", "0..2K"]);
     let before = server.requests();
     let ran = offline(&["--format", "csv"]);
     assert_eq!((ran.code, server.requests()), (Some(3), before), "{ran:?}");

@@ -18,6 +18,7 @@ mod carve_several;
 mod case;
 mod changing;
 mod damaged_images;
+mod damaged_systems;
 mod devices;
 mod ewf;
 mod explain;

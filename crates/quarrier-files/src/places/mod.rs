@@ -137,6 +137,8 @@ pub struct Places {
     judged: Vec<Range<u64>>,
     systems: Vec<System>,
     skipped_partitions: Vec<SkippedPartition>,
+    /// Notices that do not mean that files are missing, one per element.
+    notices: Vec<String>,
     /// Damage, one message per element.
     damages: Vec<String>,
     source_bytes: u64,
@@ -144,8 +146,8 @@ pub struct Places {
 
 impl Places {
     /// Reads the file systems of `source`, including deleted files. Without a supported file system
-    /// every byte is `Outside`; unreadable parts are listed as damage. Returns soon after `stop`
-    /// becomes true.
+    /// every byte is `Outside`, and a notice reports it; unreadable parts are listed as damage. Returns
+    /// soon after `stop` becomes true.
     ///
     /// # Errors
     /// [`Error::Source`] if the source cannot be read at all; [`Error::TooMuch`] if there are more than
@@ -154,14 +156,14 @@ impl Places {
         let source_bytes = source.length();
         let found = match find(source) {
             Err(error @ Error::FileSystem { .. }) => {
-                let damages = vec![error.to_string()];
-                return Ok(Places { damages, source_bytes, ..Places::default() });
+                let notices = vec![error.to_string()];
+                return Ok(Places { notices, source_bytes, ..Places::default() });
             }
             found => found?,
         };
         let are_several = found.are_several();
         let Systems { systems, skipped_partitions, notice } = found;
-        let mut damages: Vec<String> = notice.into_iter().collect();
+        let mut damages = Vec::new();
         let (free, judged) = match unallocated::find(source) {
             Ok(found) => (found.ranges, found.volumes.iter().map(Volume::span).collect()),
             // ISO 9660 has no free space. In other file systems this is damage, which their listing
@@ -201,15 +203,22 @@ impl Places {
             judged,
             systems,
             skipped_partitions,
+            notices: notice.into_iter().collect(),
             damages,
             source_bytes,
         })
     }
 
-    /// Messages about damage and skipped partitions.
+    /// Notices about the partition table, and messages about skipped partitions.
     pub fn notices(&self) -> Vec<String> {
         let skipped_partitions = self.skipped_partitions.iter().map(SkippedPartition::describe);
-        self.damages.iter().cloned().chain(skipped_partitions).collect()
+        self.notices.iter().cloned().chain(skipped_partitions).collect()
+    }
+
+    /// Messages about damage: files are missing from the list, so their bytes seem to belong to no
+    /// file.
+    pub fn damages(&self) -> &[String] {
+        &self.damages
     }
 
     /// The file systems, by offset.

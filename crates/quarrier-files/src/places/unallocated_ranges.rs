@@ -30,17 +30,23 @@ impl Places {
         shared(&joined(clusters), &self.unallocated())
     }
 
-    /// Messages about unreadable parts of file systems, which count as unallocated.
+    /// Notices about the partition table, and messages about skipped partitions, which count as
+    /// unallocated.
     pub fn unallocated_notices(&self) -> Vec<String> {
-        let damages = self.damages.iter().map(|damage| {
-            format!("{damage}; the bytes of files that could not be listed count as unallocated")
-        });
         let skipped_partitions =
             self.skipped_partitions.iter().map(|SkippedPartition { range, what }| {
                 let Range { start, end } = range;
                 format!("bytes {start}..{end} count as unallocated: a partition with {what}")
             });
-        damages.chain(skipped_partitions).collect()
+        self.notices.iter().cloned().chain(skipped_partitions).collect()
+    }
+
+    /// Messages about unreadable parts of file systems, which count as unallocated.
+    pub fn unallocated_damages(&self) -> Vec<String> {
+        let damages = self.damages.iter().map(|damage| {
+            format!("{damage}; the bytes of files that could not be listed count as unallocated")
+        });
+        damages.collect()
     }
 }
 

@@ -352,7 +352,8 @@ fn release_kernels(kernels: &[cl_kernel]) {
 }
 
 // SAFETY: `pin` returns a new allocation or mapping, which nobody else has and which stays valid
-// until `unpin`. `collect` calls `finish`, after which no command of the queue is running.
+// until `unpin`. `collect` waits for the end of every command of the queue, by `finish` and by the
+// command's event; if neither wait succeeds, the driver has lost the device.
 unsafe impl Driver for OpenCl {
     fn facts(&self) -> &Facts {
         &self.facts
@@ -460,9 +461,14 @@ unsafe impl Driver for OpenCl {
         let open = unsafe { &*pointer::<Open>(queue) };
         let finished = finish(open.queue).map_err(self.failed("cannot finish a job"));
         let done = std::mem::take(&mut *lock(&open.under_way));
-        let times = events::times(&done).map_err(self.failed("a job failed"));
+        // `clFinish` does not report failed commands, and if it fails itself, some may still be running.
+        let ended = events::wait(&done);
+        let times = events::times(&done);
         done.iter().for_each(|(_, event)| events::release(*event));
-        finished.and(times)
+        ended
+            .map_err(|(part, code)| failure(&self.facts.name, part.failure(), code))
+            .and(finished)
+            .map(|()| times)
     }
 }
 
@@ -479,6 +485,75 @@ impl Drop for OpenCl {
         unsafe {
             let _ = release_command_queue(self.queue);
             let _ = release_context(self.context);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::time::Duration;
+
+    use cl3::error_codes::CL_OUT_OF_RESOURCES;
+    use cl3::event::{CL_COMPLETE, create_user_event, retain_event, set_user_event_status};
+    use quarrier_core::threads;
+
+    use super::*;
+
+    /// Opens a queue with a command that the test ends, and for which `clFinish` does not wait.
+    fn under_way(driver: &OpenCl, part: Part) -> (Raw, cl_event) {
+        let queue = driver.open_queue().unwrap();
+        let event = create_user_event(driver.context).unwrap();
+        // SAFETY: `create_user_event` returned the event. The test keeps this reference, and `collect`
+        // releases the other.
+        unsafe { retain_event(event) }.unwrap();
+        // SAFETY: `open_queue` just made this handle from a `Box`, and only the end of the test closes it.
+        let open = unsafe { &*pointer::<Open>(queue) };
+        lock(&open.under_way).push((part, event));
+        (queue, event)
+    }
+
+    fn collect_and_close(driver: &OpenCl, queue: Raw, event: cl_event) -> Result<Times> {
+        // SAFETY: `under_way` opened the queue, and only this thread uses it. Afterwards no job is running,
+        // and it is not used again.
+        let collected = unsafe {
+            let collected = driver.collect(queue);
+            driver.close_queue(queue);
+            collected
+        };
+        events::release(event);
+        collected
+    }
+
+    #[test]
+    fn a_job_is_collected_when_its_last_command_has_ended() {
+        let Some(driver) = crate::opencl::open_all().into_iter().next() else { return };
+        let (queue, event) = under_way(&driver, Part::Collect);
+        let (has_ended, handle) = (AtomicBool::new(false), raw(event));
+        std::thread::scope(|scope| {
+            let end = || {
+                std::thread::sleep(Duration::from_millis(20));
+                has_ended.store(true, Ordering::SeqCst);
+                set_user_event_status(pointer(handle), CL_COMPLETE).unwrap();
+            };
+            threads::in_scope(scope, "", end).unwrap();
+            collect_and_close(&driver, queue, event).unwrap();
+            assert!(has_ended.load(Ordering::SeqCst));
+        });
+    }
+
+    #[test]
+    fn a_command_that_failed_fails_its_job() {
+        let Some(driver) = crate::opencl::open_all().into_iter().next() else { return };
+        for (part, said) in [
+            (Part::Copy, "a copy to the device failed"),
+            (Part::Kernel, "a kernel failed"),
+            (Part::Collect, "a copy from the device failed"),
+        ] {
+            let (queue, event) = under_way(&driver, part);
+            set_user_event_status(event, CL_OUT_OF_RESOURCES).unwrap();
+            let error = collect_and_close(&driver, queue, event).unwrap_err();
+            assert!(error.to_string().contains(said), "{error}");
         }
     }
 }

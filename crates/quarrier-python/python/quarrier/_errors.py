@@ -171,7 +171,11 @@ class RowError(QuarrierError, ArithmeticError):
         self.row = row
 
 
-class UnreadableWarning(UserWarning):
+class SourceWarning(UserWarning):
+    """A notice to read before trusting the bytes of a source."""
+
+
+class UnreadableWarning(SourceWarning):
     """Part of a source could not be read, and the answer lacks it."""
 
 

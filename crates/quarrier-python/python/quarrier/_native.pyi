@@ -106,7 +106,7 @@ class CarvedFiles:
 _AnyPattern: TypeAlias = str | bytes | Pattern | re.Pattern[str] | re.Pattern[bytes]
 
 def carve(
-    source: str | os.PathLike[str] | Buffer,
+    source: str | os.PathLike[str] | SourceFile | Buffer,
     folder: str | os.PathLike[str] | None = None,
     *,
     types: Sequence[str] | None = None,
@@ -123,7 +123,7 @@ def carve(
     max_memory: int | str = 1 << 30,
 ) -> CarvedFiles: ...
 def files(
-    source: str | os.PathLike[str] | Buffer,
+    source: str | os.PathLike[str] | SourceFile | Buffer,
     only: str | None = None,
     *,
     deleted: bool = False,

@@ -12,7 +12,7 @@ use quarrier_messages::Table as Packed;
 
 use super::{Table, arrow, hidden, parameters};
 use crate::count::Count;
-use crate::errors::{of_filter, of_sql, raise};
+use crate::errors::{of_filter, of_sql, raise, warn};
 use crate::host;
 use crate::interrupt::interruptible;
 use crate::source::path_of;
@@ -164,10 +164,8 @@ fn answer(
         Failure::Filter(error) => of_filter(py, &error),
         Failure::Sql(refused) => of_sql(py, &refused),
     })?;
-    for note in &answers.notes {
-        let class = py.import("quarrier._errors")?.getattr("UnreadableWarning")?;
-        py.import("warnings")?.call_method1("warn", (note, class))?;
-    }
+    warn(py, "SourceWarning", &answers.notices)?;
+    warn(py, "UnreadableWarning", &answers.notes)?;
     let Answers { rows, rejects, rejected, .. } = answers;
     let mut tables: Vec<Table> = rows.into_iter().map(Table::of).collect();
     if let Some(first) = tables.first_mut() {

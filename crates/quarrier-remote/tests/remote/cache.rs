@@ -284,10 +284,20 @@ fn offline_reads_of_uncached_ranges_are_errors() {
     assert_eq!((source.length(), source.etag().is_some()), (5_000_000, true));
     read(&source, server.object(), 100_000);
     // Sequential reads do not fetch ahead offline.
-    for offset in [3_000_000, 100_900] {
+    for offset in [3_000_000, 101_000, 99_999] {
         let error = source.read_at(offset, &mut [0; 1000]).unwrap_err().to_string();
-        assert!(error.contains("not in the cache"), "{error}");
+        let reason = format!("byte {offset} is not in the cache");
+        assert!(error.contains(&reason), "{error}");
     }
+    // Merged by cost, one request would span the cached bytes.
+    let error = source.read_at(99_000, &mut [0; 3000]).unwrap_err().to_string();
+    assert!(error.contains("byte 99000 is not in the cache"), "{error}");
+    // The cached front of a range can be read, but a read of the whole range fails.
+    let mut front = [0; 1000];
+    assert_eq!(source.read_at(100_900, &mut front).unwrap(), 100);
+    assert_eq!(front[..100], server.object()[100_900..101_000]);
+    let whole = source.read_unless(100_900, &mut front, &false.into()).unwrap_err();
+    assert!(matches!(whole, Error::NotCached { offset: Some(101_000), .. }), "{whole}");
     read(&source, server.object(), 100_000);
     assert_eq!(source.counters().requests, 0);
     let missing = remote.open(&server.url_of("/other")).unwrap_err();

@@ -4,14 +4,14 @@ use std::io::Write;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use quarrier_cli::{QueryFormat, StandardOutput, complain};
+use quarrier_cli::{QueryFormat, StandardOutput};
 use quarrier_core::panics;
 use quarrier_report::Manner;
 use quarrier_sql::{Answer, Error, Format, Result, Rows, Statement, Written, write};
 
 use super::pager::Pager;
 use super::target::Target;
-use super::{INCOMPLETE, Session, met, watch};
+use super::{Session, met, watch};
 
 /// Answers a statement that needs only the scan of one table. Returns whether it was such a
 /// statement.
@@ -47,12 +47,9 @@ pub(super) async fn one(session: &Session<'_>, statement: &Statement) -> Result<
     let (written, is_copy, has_rows) = watch::until(session, answered).await.inspect_err(|_| {
         // The statement's error line says enough, whichever thread panicked.
         let _ = panics::take();
+        met::discard_notes(session);
     })?;
-    let notes = session.engine.take_notes();
-    if !notes.is_empty() {
-        notes.iter().for_each(|note| complain(note));
-        session.worsen(INCOMPLETE);
-    }
+    met::report_notes(session);
     if session.view.is_timed.get() || (is_copy && !session.query.quiet) {
         say(written, start.elapsed());
     } else if has_rows && session.view.is_counted.get() {

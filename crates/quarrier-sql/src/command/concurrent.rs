@@ -63,6 +63,7 @@ pub(super) async fn run(session: &Session<'_>, text: &str) -> Result<()> {
         })
         .collect();
     count(session, &done, start);
+    met::report_notes(session);
     let seconds = start.elapsed().as_secs_f64();
     show(session, &written, &done, seconds)
         .map_err(|error| Error::Output { name: "standard output".to_string(), error })?;

@@ -57,6 +57,23 @@ pub(super) fn report(session: &Session<'_>) -> Result<()> {
     Ok(())
 }
 
+/// Prints the notes on the answers so far. The exit code becomes 3 if part of a source could not be
+/// read.
+pub(super) fn report_notes(session: &Session<'_>) {
+    session.engine.take_notices().iter().for_each(|notice| complain(notice));
+    let missing = session.engine.take_notes();
+    if !missing.is_empty() {
+        missing.iter().for_each(|line| complain(line));
+        session.worsen(super::INCOMPLETE);
+    }
+}
+
+/// Discards the notes of a failed statement: its error says why it has no answer.
+pub(super) fn discard_notes(session: &Session<'_>) {
+    session.engine.take_notices();
+    session.engine.take_notes();
+}
+
 /// Appends the rejects to the file in the format of `quarrier filter`. A failed write is rolled
 /// back.
 fn list(path: &Path, loaded: &Loaded) -> io::Result<()> {

@@ -240,6 +240,12 @@ impl Engine {
         self.notes.take()
     }
 
+    /// Takes the notices of sources read in full by the statements since the last call, a line each:
+    /// a skipped partition, a missing last segment of an image.
+    pub fn take_notices(&self) -> Vec<String> {
+        self.notes.take_notices()
+    }
+
     /// Parses the statements in `text`, which are separated by `;`.
     ///
     /// # Errors

@@ -7,11 +7,12 @@ use datafusion::sql::sqlparser::ast::{
     Expr, Insert as Tree, SetExpr, TableObject, UnaryOperator, Value as Literal,
 };
 use quarrier_wire::{
-    Failure, Result, TableInfo, Value, assigned, cast_kinds, kind, message, parameter_count, state,
+    Failure, Result, TableInfo, Value, assigned, cast_kinds, kind, message, state,
 };
 
 use super::create::{folded, table_name};
 use super::keyed::check_conflict;
+use super::parameters;
 
 /// Rows to insert.
 #[derive(Debug)]
@@ -212,7 +213,7 @@ impl Insert {
     /// Returns the types of the parameters in VALUES: those that the client specified, otherwise
     /// those of casts, otherwise those of the target columns.
     pub(super) fn kinds(&self, text: &str, declared: &[u32]) -> Result<Vec<u32>> {
-        let count = parameter_count(text)?;
+        let count = parameters::count(text)?;
         let mut kinds: HashMap<usize, u32> = HashMap::new();
         let known =
             declared.iter().enumerate().filter(|(_, it)| !matches!(**it, 0 | kind::UNKNOWN));

@@ -1,12 +1,48 @@
-//! The types of a statement's parameters: those that the client specified, otherwise inferred ones.
+//! The parameters of a statement: their number, their values, and their types, which the client
+//! specified or the context implies.
 
 use std::collections::HashMap;
 
 use datafusion::arrow::datatypes::DataType;
-use quarrier_wire::{Failure, Result, cast_kinds, kind, state, with_parameters};
+use quarrier::parameters::{Parameter, bind_numbered, numbered, replace_numbered};
+use quarrier_wire::{Failure, Result, Value, cast_kinds, kind, state};
 
 use super::failure::failed;
 use crate::Engine;
+
+/// Returns the number of parameters of a statement: the greatest number among them.
+pub(super) fn count(text: &str) -> Result<usize> {
+    numbered(text).map_err(|error| Failure::new(state::SYNTAX, error.to_string()))
+}
+
+/// Replaces the parameters of a statement, or of a part of it, by values.
+pub(super) fn with_values(text: &str, values: &[Value]) -> Result<String> {
+    let values: Vec<Parameter> = values.iter().map(parameter).collect();
+    bind_numbered(text, &values).map_err(|error| Failure::new(state::PARAMETER, error.to_string()))
+}
+
+/// Replaces the parameters of a statement by the results of `of`, which gets their indices from 0.
+pub(super) fn replaced(text: &str, of: impl Fn(usize) -> String) -> Result<String> {
+    replace_numbered(text, |number| Ok(Some(of(number - 1))))
+        .map_err(|error| Failure::new(state::SYNTAX, error.to_string()))
+}
+
+/// Converts a client's value.
+fn parameter(value: &Value) -> Parameter {
+    match value {
+        Value::Null => Parameter::Null,
+        Value::Bool(value) => Parameter::Boolean(*value),
+        Value::Int(value) => Parameter::Number(value.to_string()),
+        Value::Float(value) => Parameter::Float(*value),
+        Value::Decimal(digits) => Parameter::Number(digits.clone()),
+        Value::Text(text) => Parameter::Text(text.clone()),
+        Value::Bytes(bytes) => Parameter::Bytes(bytes.clone()),
+        Value::Date(date) => Parameter::Date(date.clone()),
+        Value::Time(time) => Parameter::Time(time.clone()),
+        Value::Timestamp(time) => Parameter::Timestamp(time.clone()),
+        Value::List(values) => Parameter::List(values.iter().map(parameter).collect()),
+    }
+}
 
 /// Returns the types of a statement's parameters.
 pub(super) async fn kinds(
@@ -50,8 +86,8 @@ async fn inferred(engine: &Engine, text: &str) -> Result<HashMap<usize, u32>> {
         return Ok(known.collect());
     }
     // Reports invalid columns now, with strings in place of parameters.
-    let with_texts = with_parameters(text, |_| Some("''".to_string()))?;
-    let statements = engine.statements(&with_texts).map_err(|error| failed(&error))?;
+    let with_strings = replaced(text, |_| " '' ".to_string())?;
+    let statements = engine.statements(&with_strings).map_err(|error| failed(&error))?;
     for statement in &statements {
         if let Err(error) = engine.plan(statement).await
             && matches!(error.cause(), crate::Cause::Column)

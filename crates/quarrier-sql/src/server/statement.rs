@@ -6,10 +6,7 @@ use datafusion::arrow::array::{RecordBatch, RecordBatchOptions};
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{Schema, SchemaRef};
 use futures::StreamExt;
-use quarrier_wire::{
-    Failure, Prepared, Result, Rows, Value, kind, literal, parameter_count, sql_name, state,
-    with_parameters,
-};
+use quarrier_wire::{Failure, Prepared, Result, Rows, Value, kind, sql_name, state};
 
 use super::failure::failed;
 use super::parameters;
@@ -37,7 +34,7 @@ pub(super) async fn prepare(
     declared: &[u32],
     describes: bool,
 ) -> Result<Prepared> {
-    let count = parameter_count(text)?;
+    let count = parameters::count(text)?;
     let kinds = match count {
         0 => Vec::new(),
         _ => parameters::kinds(engine, text, count, declared).await?,
@@ -59,16 +56,16 @@ pub(super) async fn prepare(
 
 /// Substitutes NULLs of the right types for parameters.
 fn with_nulls(text: &str, kinds: &[u32]) -> Result<String> {
-    with_parameters(text, |place| {
+    parameters::replaced(text, |place| {
         let kind = kinds.get(place).copied().unwrap_or(kind::TEXT);
-        Some(match (sql_name(kind), kind::item(kind)) {
-            (Some(name), _) => format!("CAST(NULL AS {name})"),
+        match (sql_name(kind), kind::item(kind)) {
+            (Some(name), _) => format!(" CAST(NULL AS {name}) "),
             (None, Some(item)) => {
                 let name = sql_name(item).unwrap_or("VARCHAR");
-                format!("ARRAY[CAST(NULL AS {name})]")
+                format!(" ARRAY[CAST(NULL AS {name})] ")
             }
-            (None, None) => "NULL".to_string(),
-        })
+            (None, None) => " NULL ".to_string(),
+        }
     })
 }
 
@@ -102,8 +99,7 @@ impl ClientStatement {
         if let Some(statement) = &self.statement {
             return Ok(statement.clone());
         }
-        let text = with_parameters(&self.text, |place| values.get(place).map(literal))?;
-        parsed(engine, &text)
+        parsed(engine, &parameters::with_values(&self.text, values)?)
     }
 }
 

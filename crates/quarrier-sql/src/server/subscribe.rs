@@ -21,14 +21,14 @@ use quarrier::DataFolder;
 use quarrier::kept::{Changed, Subscribe, Subscription};
 use quarrier_messages::build::Cell;
 use quarrier_wire::{
-    Failure, Prepared, Reply, Result, Rows, SubscribeText, kind, parameter_count, state,
-    subscribe_text,
+    Failure, Prepared, Reply, Result, Rows, SubscribeText, kind, state, subscribe_text,
 };
 use tokio::runtime::Handle;
 use tokio::time::{Instant, sleep_until};
 
 use super::again::{self, RepeatedQuery};
 use super::failure::of_folder;
+use super::parameters;
 use super::pulse::{Beats, Pulse};
 use crate::Engine;
 
@@ -74,7 +74,7 @@ fn defect() -> Failure {
 pub(super) async fn prepare(engine: &Arc<Engine>, text: &str) -> Result<Prepared> {
     let asked = subscribe_text(text)?.ok_or_else(defect)?;
     let Some(kept) = engine.kept() else { return Err(no_folder()) };
-    if parameter_count(text)? > 0 {
+    if parameters::count(text)? > 0 {
         return Err(Failure::new(state::UNSUPPORTED, "a subscription has no parameters"));
     }
     let shown = match asked.every {

@@ -7,8 +7,8 @@ use datafusion::sql::sqlparser::ast;
 use futures::{FutureExt, StreamExt};
 use quarrier::kept::{AppendResult, PendingAppend};
 use quarrier_wire::{
-    Bytes, Durable, Failure, IngestTarget, Prepared, Reply, Result, TableInfo, Value, literal,
-    message, parameter_count, state, values, with_parameters,
+    Bytes, Durable, Failure, IngestTarget, Prepared, Reply, Result, TableInfo, Value, message,
+    state, values,
 };
 use tokio::runtime::Handle;
 
@@ -86,7 +86,7 @@ pub(super) async fn prepare(
             let table = written_to(engine, &table_of(tree)?).await?;
             let are_all = tree.columns.is_empty();
             let insert = insert(tree, &table, &key_of(engine, &table.name)?)?;
-            let count = parameter_count(text)?;
+            let count = parameters::count(text)?;
             let kinds = match &insert.rows {
                 _ if count == 0 => Vec::new(),
                 Rows::Values(_) => insert.kinds(text, declared)?,
@@ -124,7 +124,7 @@ async fn written_to(engine: &Engine, name: &str) -> Result<TableInfo> {
 
 /// Returns the types of a statement's parameters, inferred from its query.
 async fn kinds_of(engine: &Engine, text: &str, query: &str, declared: &[u32]) -> Result<Vec<u32>> {
-    match parameter_count(text)? {
+    match parameters::count(text)? {
         0 => Ok(Vec::new()),
         count => parameters::kinds(engine, query, count, declared).await,
     }
@@ -230,12 +230,8 @@ async fn removed(
 }
 
 /// Runs a query with values for its parameters, and returns its rows.
-async fn queried(
-    engine: &Engine,
-    query: &str,
-    parameters: &[Value],
-) -> Result<quarrier_wire::Rows> {
-    let text = with_parameters(query, |place| parameters.get(place).map(literal))?;
+async fn queried(engine: &Engine, query: &str, values: &[Value]) -> Result<quarrier_wire::Rows> {
+    let text = parameters::with_values(query, values)?;
     let statement = statement::parsed(engine, &text)?;
     let answer = engine.run_query(&statement).await.map_err(|error| failed(&error))?;
     match answer {

@@ -26,6 +26,7 @@ mod matrix;
 mod meaning;
 mod memory;
 mod names;
+mod notices;
 mod numbers;
 mod outputs;
 mod panics;

@@ -2,17 +2,17 @@
 //! about the connection, which no engine handles.
 
 mod copy;
-mod parameters;
 mod rewrite;
 mod subscribe;
 mod time;
 mod tokens;
 mod utility;
+mod written;
 
 pub(crate) use copy::{CopyFormat, CopyOptions};
-pub use parameters::{literal, parameter_count, sql_name, with_parameters};
 pub use rewrite::{StatementNames, cast_kinds, lists_of_names, plain, statement_names, with_words};
 pub use subscribe::{SubscribeText, subscribe_text};
 pub(crate) use time::milliseconds;
 pub(crate) use tokens::split;
 pub(crate) use utility::{Count, Utility, utility};
+pub use written::sql_name;

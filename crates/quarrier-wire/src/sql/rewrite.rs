@@ -296,7 +296,7 @@ fn written(
 fn word(token: &Token<'_>, text: &str, after: &[Token<'_>], out: &mut String) {
     match token.string() {
         Some(string) if token.kind == Kind::Text && !token.text.starts_with('\'') => {
-            out.push_str(&super::parameters::quoted(&string));
+            out.push_str(&super::written::quoted(&string));
         }
         _ => out.push_str(token.text),
     }

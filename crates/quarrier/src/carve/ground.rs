@@ -24,8 +24,10 @@ pub(super) struct Ground {
     pub(super) free: Option<Free>,
     /// The files of the source, if they are requested or were read anyway.
     pub(super) places: Option<Arc<Places>>,
-    /// Skipped ranges and damage, a line each.
+    /// Skipped ranges, a line each.
     pub(super) notices: Vec<String>,
+    /// Damage to file systems, a line each.
+    pub(super) damages: Vec<String>,
 }
 
 /// Unallocated space, and the file systems that define it.
@@ -57,6 +59,7 @@ impl Ground {
                 fingerprint: None,
                 free: None,
                 notices: places.as_ref().map_or_else(Vec::new, |places| places.notices()),
+                damages: places.as_ref().map_or_else(Vec::new, |places| places.damages().to_vec()),
                 places,
             });
         }
@@ -76,6 +79,7 @@ impl Ground {
             clusters: Some(within(&places.unallocated_clusters(), &range)),
             free: Some(free),
             notices: unallocated.notices(),
+            damages: unallocated.damages(),
             fingerprint: Some(fingerprint(text.as_bytes())),
             ranges,
             places: Some(places),

@@ -45,6 +45,7 @@ pub struct Carving<'c> {
     range: Range<u64>,
     free: Option<Free>,
     notices: Vec<String>,
+    damages: Vec<String>,
     /// Decides which files to leave out.
     skipping: Option<Arc<Annotation>>,
     /// The options that affect the findings.
@@ -110,7 +111,7 @@ impl Carve {
         {
             carver = carver.rates(rates);
         }
-        let Ground { free, notices, fingerprint: ground_print, .. } = ground;
+        let Ground { free, notices, damages, fingerprint: ground_print, .. } = ground;
         let carve = self;
         let skipping = annotation.filter(|_| self.skips_known);
         let is_local = matches!(place, Place::Local(_));
@@ -123,6 +124,7 @@ impl Carve {
             range,
             free,
             notices,
+            damages,
             skipping,
             settings,
             is_local,
@@ -215,9 +217,15 @@ impl Carving<'_> {
         self.free.as_ref()
     }
 
-    /// Skipped ranges and damage, a line each.
+    /// Skipped ranges, a line each.
     pub fn notices(&self) -> &[String] {
         &self.notices
+    }
+
+    /// Damage to file systems, a line each: files are missing from the list, so their bytes seem to
+    /// belong to no file.
+    pub fn damages(&self) -> &[String] {
+        &self.damages
     }
 
     /// Carves to the end, or until stopped; the folder then keeps the state to resume.

@@ -47,7 +47,8 @@ pub struct Files {
 }
 
 /// Reads the file systems of a source, deleted files included, to map each byte to its file. If no file
-/// system is found, all bytes are outside, and a notice reports it.
+/// system is found, all bytes are outside, and a notice reports it. Unreadable parts of a file system
+/// are [damage](Places::damages), as in a listing.
 ///
 /// # Errors
 /// [`Error::Unsupported`](crate::Error::Unsupported) for a stream,

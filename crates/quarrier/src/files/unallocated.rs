@@ -47,9 +47,14 @@ impl Unallocated {
         &self.places
     }
 
-    /// The unreadable parts of the file systems, a line each; they count as unallocated.
+    /// Skipped partitions, a line each; they count as unallocated.
     pub fn notices(&self) -> Vec<String> {
         self.places.unallocated_notices()
+    }
+
+    /// The unreadable parts of the file systems, a line each; they count as unallocated.
+    pub fn damages(&self) -> Vec<String> {
+        self.places.unallocated_damages()
     }
 
     /// The file systems that define the allocated bytes: `according to ext at byte 0`.

@@ -52,6 +52,12 @@ pub fn shown(name: &str) -> String {
     if is_url(name) { redacted(name) } else { name.to_string() }
 }
 
+/// A line about a source for people. It begins with the name of the source, which is added if absent.
+pub fn line_of(name: &str, line: &str) -> String {
+    let is_named = line.strip_prefix(name).is_some_and(|rest| rest.starts_with(':'));
+    if is_named { line.to_string() } else { format!("{name}: {line}") }
+}
+
 /// An open source.
 pub enum Opened {
     /// A file, a device or an image: bytes at offsets, cheap to read.
@@ -102,6 +108,11 @@ impl Opened {
             Opened::Local { notice, .. } | Opened::FarImage { notice, .. } => notice.as_deref(),
             Opened::Remote(_) | Opened::Stream { .. } => None,
         }
+    }
+
+    /// The [notice](Self::notice) as a line that begins with the name.
+    pub fn notice_line(&self) -> Option<String> {
+        self.notice().map(|notice| line_of(self.name(), notice))
     }
 
     /// The format of its messages, if known without reading them.

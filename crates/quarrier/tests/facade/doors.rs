@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicBool;
 
 use quarrier::carve::{Begin, Watch};
 use quarrier::search::Planning;
-use quarrier::{Carve, Environment, Error, Machine, OpenOptions, Opener, Search, Sources};
+use quarrier::{Carve, Environment, Error, Machine, OpenOptions, Opened, Opener, Search, Sources};
 use quarrier_carve::folder::Row;
 use quarrier_core::Error::BadPlan;
 use quarrier_core::pipeline::Chunk;
@@ -100,6 +100,7 @@ fn found(folder: &Path, case: &Value) -> quarrier::Result<Vec<Value>> {
     let mut rows = Vec::new();
     for opened in Sources::of([named(folder, case)]).open(&opener) {
         let mut opened = opened?;
+        check_notice(case, &opened);
         let name = shortened(folder, opened.name());
         let mut running = search.start(&machine, Some(&opened.place()), &stop)?;
         let mut take = |_: &Chunk<'_>, findings: &[Finding]| {
@@ -129,6 +130,7 @@ impl Watch for Rows {
 
 fn carved(folder: &Path, case: &Value) -> quarrier::Result<Vec<Value>> {
     let mut opened = opener(false).open(&Sources::only(named(folder, case))?)?;
+    check_notice(case, &opened);
     let (request, machine, stop) = (Carve::new(), Machine::unknown(), AtomicBool::new(false));
     let rows = Rows(std::sync::Mutex::default());
     match request.start(opened.place(), &machine, &stop)? {
@@ -141,6 +143,15 @@ fn carved(folder: &Path, case: &Value) -> quarrier::Result<Vec<Value>> {
         json!([name, row.kind, row.offset, row.length, row.status.name()])
     };
     Ok(rows.iter().map(row).collect())
+}
+
+/// Checks that a source has the notice of its case, or none.
+fn check_notice(case: &Value, opened: &Opened) {
+    let line = opened.notice_line().unwrap_or_default();
+    match case["notice"].as_str() {
+        Some(notice) => assert!(line.contains(notice), "{}: {line}", case["name"]),
+        None => assert_eq!(line, "", "{}", case["name"]),
+    }
 }
 
 /// Compares an answer with the table.

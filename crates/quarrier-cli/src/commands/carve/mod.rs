@@ -78,6 +78,7 @@ fn run_until(carve: &Carve, stop: &Arc<AtomicBool>) -> Result<Outcome, String> {
         free: carving.free().map(free_in_words),
         // If damage prevents the run, the error names it, and a notice would repeat it.
         notices: notice.into_iter().chain(carving.notices().iter().cloned()).collect(),
+        damages: carving.damages().to_vec(),
         verified,
         elapsed: Duration::ZERO,
     };
@@ -94,8 +95,8 @@ fn run_until(carve: &Carve, stop: &Arc<AtomicBool>) -> Result<Outcome, String> {
 
 /// Carves, and prints rows as files are found.
 fn carry_out(run: &Run<'_>, carving: Carving<'_>) -> (quarrier::Result<Carved>, Seen) {
-    for notice in &run.notices {
-        complain_of(&run.name, notice);
+    for line in run.notices.iter().chain(&run.damages) {
+        complain_of(&run.name, line);
     }
     let progress = Progress::new(&run.name, run.range.clone(), run.carve.quiet);
     let watch = Watch::new(run.carve);
@@ -161,6 +162,8 @@ struct Run<'r> {
     free: Option<String>,
     /// Missing parts of an image; with --unallocated, parts that were skipped.
     notices: Vec<String>,
+    /// Damage to file systems.
+    damages: Vec<String>,
     verified: Option<Verification>,
     elapsed: Duration,
 }
@@ -170,7 +173,7 @@ impl Run<'_> {
     fn close(&self, carved: &Carved, seen: &Seen, opened: &Opened) -> Result<Outcome, String> {
         let (name, summary) = (&self.name, &carved.summary);
         let mut outcome = if seen.total() > 0 { Outcome::Found } else { Outcome::Nothing };
-        if let Some(Verification::Differs(_)) = &self.verified {
+        if matches!(self.verified, Some(Verification::Differs(_))) || !self.damages.is_empty() {
             outcome = outcome.worse(Outcome::Incomplete);
         }
         outcome = outcome.worse(report_problems(name, carved));

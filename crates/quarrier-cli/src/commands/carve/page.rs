@@ -73,7 +73,8 @@ fn facts(run: &Run<'_>, summary: &Summary, stats: &Stats) -> Vec<(String, String
     if let Some(free) = &run.free {
         facts.push(("unallocated", free.clone()));
     }
-    facts.extend(run.notices.iter().map(|notice| ("note", notice.clone())));
+    let notes = run.notices.iter().chain(&run.damages);
+    facts.extend(notes.map(|note| ("note", note.clone())));
     facts.extend(describe_skimmed(&summary.skimmed).into_iter().map(|(_, line)| ("note", line)));
     if summary.stopped {
         facts.push(("interrupted", format!("at byte {}", summary.position)));

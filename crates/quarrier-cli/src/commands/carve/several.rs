@@ -123,8 +123,11 @@ impl Session<'_> {
             Begin::Finished => return Ok(several.finished(named)?),
         };
         // If damage prevents the run, the error names it, and a notice would repeat it.
-        for notice in notice.iter().chain(carving.notices()) {
-            complain_of(&name, notice);
+        for line in notice.iter().chain(carving.notices()).chain(carving.damages()) {
+            complain_of(&name, line);
+        }
+        if !carving.damages().is_empty() {
+            self.worsen(Outcome::Incomplete);
         }
         self.watch.begin(Progress::new(&name, carving.range().clone(), self.carve.quiet));
         let carved = carving.run(&self.watch)?;
@@ -162,6 +165,7 @@ impl Session<'_> {
             range: 0..total.bytes,
             free: None,
             notices: Vec::new(),
+            damages: Vec::new(),
             verified: None,
             elapsed,
         };

@@ -96,7 +96,7 @@ fn report_problems(name: &str, files: &Files, listed: &Listed) -> Outcome {
         complain_of(name, &notice);
     }
     for damage in &listed.damages {
-        complain(damage);
+        complain_of(name, damage);
         outcome = outcome.worse(Outcome::Incomplete);
     }
     for range in &listed.unreadable {

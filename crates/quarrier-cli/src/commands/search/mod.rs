@@ -346,11 +346,15 @@ impl Session<'_> {
             (None, true) => Some(Arc::new(places(&opened.place(), self.stop)?)),
         };
         let mut notices: Vec<String> = opened.notice().map(str::to_string).into_iter().collect();
-        notices.extend(match (&unallocated, &places) {
-            (Some(unallocated), _) => unallocated.notices(),
-            (None, Some(places)) => places.notices(),
-            (None, None) => Vec::new(),
-        });
+        let (of_systems, damages) = match (&unallocated, &places) {
+            (Some(unallocated), _) => (unallocated.notices(), unallocated.damages()),
+            (None, Some(places)) => (places.notices(), places.damages().to_vec()),
+            (None, None) => Default::default(),
+        };
+        if !damages.is_empty() {
+            self.worsen(Outcome::Incomplete);
+        }
+        notices.extend(of_systems.into_iter().chain(damages));
         let format = self.search.format;
         let mut located = None;
         let rows: &mut dyn Rows = match &places {

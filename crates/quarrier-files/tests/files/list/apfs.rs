@@ -6,6 +6,7 @@ use quarrier_core::source::Memory;
 use quarrier_files::{Entry, Kind, Places, find, unallocated};
 
 use super::lab::{Lab, content, entries, named, skip, survive};
+use super::parts;
 
 #[path = "../../../../../fuzz/src/volumes/apfs.rs"]
 mod volume;
@@ -54,17 +55,17 @@ fn by_hand() -> (Lab, Memory<Vec<u8>>, Vec<Entry>) {
 #[test]
 fn files_links_and_packed_files_are_read() {
     let (lab, source, all) = by_hand();
-    let mut plain = volume::bytes("plain", 10_000);
+    let mut plain = parts::bytes("plain", 10_000);
     plain[4096..8192].fill(0);
     for (path, bytes) in [
         ("plain", plain.clone()),
         ("docs/hard", plain),
-        ("docs/a.txt", volume::bytes("a", 700)),
-        ("docs/a.txt:rsrc", volume::bytes("icon", 300)),
+        ("docs/a.txt", parts::bytes("a", 700)),
+        ("docs/a.txt:rsrc", parts::bytes("icon", 300)),
         ("empty", Vec::new()),
         ("link", b"docs/a.txt".to_vec()),
-        ("medium", volume::bytes("medium", 6000)),
-        ("small", volume::bytes("small", 200)),
+        ("medium", parts::bytes("medium", 6000)),
+        ("small", parts::bytes("small", 200)),
     ] {
         let entry = named(&all, &format!("/First/{path}"));
         assert_eq!(entry.size, bytes.len() as u64, "{path}");

@@ -4,6 +4,7 @@ use quarrier_core::source::Memory;
 use quarrier_files::{Entry, Kind, Places, State, find, unallocated};
 
 use super::lab::{Lab, content, entries, named, noise, skip, survive};
+use super::parts;
 
 #[path = "../../../../../fuzz/src/volumes/btrfs.rs"]
 mod volume;
@@ -97,6 +98,7 @@ fn btrfs_has_the_files_that_it_was_made_from() {
         }
         let places = Places::read(&source, &false.into()).unwrap();
         assert_eq!(places.unallocated_notices(), Vec::<String>::new());
+        assert_eq!(places.damages(), [""; 0]);
         for entry in all.iter().filter(|entry| entry.kind == Kind::File) {
             for extent in entry.extents() {
                 assert_eq!(places.at(extent.offset).inode, Some(entry.inode), "{}", entry.path);
@@ -151,20 +153,20 @@ fn by_hand() -> (Memory<Vec<u8>>, Vec<Entry>) {
 #[test]
 fn packed_files_and_subvolumes_are_read() {
     let (source, all) = by_hand();
-    let mut plain = volume::bytes("plain", 10_000);
+    let mut plain = parts::bytes("plain", 10_000);
     plain[4096..8192].fill(0);
-    let zlib = volume::bytes("zlib", 6000);
+    let zlib = parts::bytes("zlib", 6000);
     let zlib = [&zlib[..4096], &[0; 4096], &zlib[1000..5096]].concat();
     for (path, bytes) in [
         ("/plain", plain),
         ("/zlib", zlib),
-        ("/lzo", volume::bytes("lzo", 3000)),
-        ("/zstd", volume::bytes("zstd", 9000)),
-        ("/docs/hard", volume::bytes("inline", 300)),
-        ("/inline", volume::bytes("inline", 300)),
+        ("/lzo", parts::bytes("lzo", 3000)),
+        ("/zstd", parts::bytes("zstd", 9000)),
+        ("/docs/hard", parts::bytes("inline", 300)),
+        ("/inline", parts::bytes("inline", 300)),
         ("/link", b"docs/inline".to_vec()),
         ("/reserved", vec![0; 4096]),
-        ("/sub/small", volume::bytes("small", 400)),
+        ("/sub/small", parts::bytes("small", 400)),
     ] {
         let entry = named(&all, path);
         assert!(content(&source, entry) == bytes, "{path}");
@@ -174,6 +176,7 @@ fn packed_files_and_subvolumes_are_read() {
     assert_eq!(named(&all, "/zlib").extents().iter().map(|one| one.length).sum::<u64>(), 16_384);
     let places = Places::read(&source, &false.into()).unwrap();
     assert_eq!(places.unallocated_notices(), Vec::<String>::new());
+    assert_eq!(places.damages(), [""; 0]);
     let found = unallocated::find(&source).unwrap();
     // A node block and two file blocks; the others are too close to the superblock.
     assert_eq!(found.bytes(), 3 * 4096);

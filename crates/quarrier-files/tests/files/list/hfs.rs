@@ -6,6 +6,7 @@ use quarrier_core::source::Memory;
 use quarrier_files::{Entry, Kind, Places, find, unallocated};
 
 use super::lab::{Clock, Lab, content, entries, named, noise, skip, survive};
+use super::parts;
 
 #[path = "../../../../../fuzz/src/volumes/hfs.rs"]
 mod volume;
@@ -73,7 +74,7 @@ fn files_in_pieces_links_and_packed_files_are_read() {
     ] {
         let entry = named(&all, path);
         assert_eq!((entry.size, entry.kind), (bytes as u64, Kind::File), "{path}");
-        assert!(content(&source, entry) == volume::bytes(name, bytes), "{path}");
+        assert!(content(&source, entry) == parts::bytes(name, bytes), "{path}");
     }
     assert_eq!(named(&all, "/docs/second").inode, 22);
     assert_eq!(named(&all, "/pieces").extents().len(), 10);
@@ -108,6 +109,7 @@ fn free_blocks_are_those_of_the_bitmap() {
     assert_eq!(found.volumes[0].kind, "HFS+");
     let places = Places::read(&source, &false.into()).unwrap();
     assert_eq!(places.unallocated_notices(), Vec::<String>::new());
+    assert_eq!(places.damages(), [""; 0]);
     for entry in all.iter().filter(|entry| entry.kind == Kind::File) {
         for extent in entry.extents() {
             let is_free = found.ranges.iter().any(|range| range.contains(&extent.offset));

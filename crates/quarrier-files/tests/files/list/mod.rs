@@ -11,3 +11,7 @@ mod lab;
 mod ntfs;
 mod places;
 mod xfs;
+
+/// Shared parts of the volumes written by hand.
+#[path = "../../../../../fuzz/src/volumes/parts.rs"]
+mod parts;

@@ -82,6 +82,7 @@ fn unallocated_bytes_of_every_file_system_are_those_that_no_allocated_file_has()
         let places = Places::read(&source, &false.into()).unwrap();
         assert_eq!(places.systems()[0].kind.to_string(), kind);
         assert_eq!(places.unallocated_notices(), Vec::<String>::new());
+        assert_eq!(places.damages(), [""; 0]);
         let unallocated = places.unallocated();
         assert!(unallocated == twin(&all, source.length()), "{kind}");
         let has = |at: u64| unallocated.iter().any(|range| range.contains(&at));
@@ -138,8 +139,10 @@ fn files_of_a_damaged_folder_count_as_unallocated() {
     image[slot + 26..slot + 28].copy_from_slice(&[0xF0, 0xFF]);
     std::fs::write(lab.path("image"), image).unwrap();
     let places = Places::read(&lab.source(), &false.into()).unwrap();
-    let notices = places.unallocated_notices();
-    assert!(notices.len() == 1 && notices[0].contains("/docs: "), "{notices:?}");
+    let damages = places.unallocated_damages();
+    assert!(damages.len() == 1 && damages[0].starts_with("/docs: "), "{damages:?}");
+    assert!(damages[0].starts_with(&places.damages()[0]), "{damages:?}");
+    assert_eq!(places.notices(), places.unallocated_notices());
     let unallocated = places.unallocated();
     let around = unallocated.iter().find(|range| range.contains(&leaf.offset)).unwrap();
     assert!(around.end >= leaf.offset + leaf.length);

@@ -128,6 +128,7 @@ fn xfs_of_every_shape_is_as_xfs_db_has_it() {
         assert_eq!(free.bytes(), blocks * block_bytes, "{shape:?}");
         let places = Places::read(&source, &false.into()).unwrap();
         assert_eq!(places.unallocated_notices(), Vec::<String>::new());
+        assert_eq!(places.damages(), [""; 0]);
         for entry in all.iter().filter(|entry| entry.kind == Kind::File) {
             for extent in entry.extents() {
                 assert_eq!(places.at(extent.offset).inode, Some(entry.inode), "{}", entry.path);

@@ -190,6 +190,7 @@ impl Finds for Carving {
         let opener = Opener::new(OpenOptions::default(), &self.host.environment, &stop);
         for opened in Sources::of([&self.source]).open(&opener) {
             let mut opened = opened.map_err(failed)?;
+            self.notes.add_notices(opened.notice_line());
             let begin = request.start(opened.place(), &self.host.machine, &stop);
             let Begin::Carving(carving) = begin.map_err(failed)? else { continue };
             let taker = Taker(Mutex::new((RowsOut::new(out), None)));

@@ -8,6 +8,7 @@ use datafusion::catalog::{Session, TableFunctionArgs, TableFunctionImpl, TablePr
 use datafusion::common::{DataFusionError, Result};
 use datafusion::logical_expr::{Expr, TableType};
 use datafusion::physical_plan::ExecutionPlan;
+use quarrier::source::line_of;
 use quarrier::{OpenOptions, Opener, Sources};
 
 use super::plan::{Finds, FoundExec, Out};
@@ -125,6 +126,7 @@ impl Finds for Listing {
         let opener = Opener::new(OpenOptions::default(), &self.host.environment, &stop);
         for opened in Sources::of([&self.source]).open(&opener) {
             let mut opened = opened.map_err(failed)?;
+            self.notes.add_notices(opened.notice_line());
             let mut rows = RowsOut::new(out);
             let mut error = None;
             let listed = request.run(opened.place(), &stop, &mut |row| {
@@ -160,9 +162,9 @@ impl Finds for Listing {
                 Err(_) if stop.load(Ordering::Relaxed) => return Ok(()),
                 listed => listed.map_err(failed)?,
             };
-            let notices = listed.systems.notices().into_iter();
-            self.notes.add(notices.map(|notice| format!("{}: {notice}", opened.name())));
-            self.notes.add(listed.damages);
+            let of_source = |line: &String| line_of(opened.name(), line);
+            self.notes.add_notices(listed.systems.notices().iter().map(of_source));
+            self.notes.add(listed.damages.iter().map(of_source));
         }
         Ok(())
     }

@@ -41,18 +41,45 @@ use quarrier_core::sync::lock;
 use crate::reach::Reach;
 use crate::rewrite::MESSAGES;
 
-/// Notes on an answer, such as bytes that could not be read.
+/// The maximum number of notices kept; a source has few.
+const NOTICES_MAX: usize = 1000;
+
+/// Notes on an answer.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Notes(Arc<Mutex<Vec<String>>>);
+pub(crate) struct Notes(Arc<Mutex<NoteLines>>);
+
+#[derive(Debug, Default)]
+struct NoteLines {
+    /// Bytes that could not be read, files that could not be listed.
+    missing: Vec<String>,
+    /// Notices of sources that were read in full.
+    notices: Vec<String>,
+}
 
 impl Notes {
+    /// Adds messages about parts of sources that the answer lacks.
     fn add(&self, lines: impl IntoIterator<Item = String>) {
-        lock(&self.0).extend(lines);
+        lock(&self.0).missing.extend(lines);
     }
 
-    /// Takes the notes added since the last call.
+    /// Adds notices of sources that were read in full, except duplicates.
+    fn add_notices(&self, lines: impl IntoIterator<Item = String>) {
+        let notices = &mut lock(&self.0).notices;
+        for line in lines {
+            if notices.len() < NOTICES_MAX && !notices.contains(&line) {
+                notices.push(line);
+            }
+        }
+    }
+
+    /// Takes the messages about missing parts since the last call.
     pub(crate) fn take(&self) -> Vec<String> {
-        std::mem::take(&mut *lock(&self.0))
+        std::mem::take(&mut lock(&self.0).missing)
+    }
+
+    /// Takes the notices since the last call.
+    pub(crate) fn take_notices(&self) -> Vec<String> {
+        std::mem::take(&mut lock(&self.0).notices)
     }
 }
 

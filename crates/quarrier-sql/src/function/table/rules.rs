@@ -14,6 +14,7 @@ use datafusion::common::{DataFusionError, Result};
 use datafusion::logical_expr::{Expr, TableType};
 use datafusion::physical_plan::ExecutionPlan;
 use quarrier::rules::{JudgedScope, RuleSearch, Scopes, read_rules};
+use quarrier::source::line_of;
 use quarrier::{OpenOptions, Opener, Sources};
 
 use super::plan::{Finds, FoundExec, Out};
@@ -143,6 +144,7 @@ impl Finds for Judging {
                     run.insert(started.map_err(failed)?)
                 }
             };
+            self.notes.add_notices(opened.notice_line());
             let name = opened.name().to_string();
             let mut rows = RowsOut::new(out);
             let mut error = None;
@@ -179,7 +181,11 @@ impl Finds for Judging {
             }
             let searched = searched.map_err(failed)?;
             out.touched(searched.bytes);
-            self.notes.add(searched.notices.iter().map(|notice| format!("{name}: {notice}")));
+            let notices = searched.notices.iter().map(|notice| line_of(&name, notice));
+            match searched.is_incomplete {
+                true => self.notes.add(notices),
+                false => self.notes.add_notices(notices),
+            }
             self.notes.add(unread(&name, &searched.unreadable));
         }
         Ok(())

@@ -63,7 +63,8 @@ impl TableFunctionImpl for Search {
             .and_then(|patterns| quarrier_cli::search_of_words(&options, patterns))
             .map_err(|reason| Error::text(format!("search(…): {reason}")))?;
         let sources = Sources::of([&strings[0]]);
-        let finder = Finder { request, open_options, sources, host: self.host.clone() };
+        let (notes, host) = (self.notes.clone(), self.host.clone());
+        let finder = Finder { request, open_options, sources, host, notes: notes.clone() };
         let schema = Arc::new(Schema::new(vec![
             Field::new("source", DataType::Utf8View, false),
             Field::new("offset", DataType::Int64, false),
@@ -72,7 +73,6 @@ impl TableFunctionImpl for Search {
             Field::new("name", DataType::Utf8View, true),
             Field::new("match", DataType::Utf8View, false),
         ]));
-        let notes = self.notes.clone();
         Ok(Arc::new(SearchTable { finder: Arc::new(finder), schema, notes }))
     }
 }
@@ -104,6 +104,7 @@ struct Finder {
     open_options: OpenOptions,
     sources: Sources,
     host: Host,
+    notes: Notes,
 }
 
 /// The part of a search that a statement needs.
@@ -152,6 +153,7 @@ impl Finder {
                     running.insert(request.start(&self.host.machine, Some(&first), stop)?)
                 }
             };
+            self.notes.add_notices(opened.notice_line());
             let name = opened.name().to_string();
             let mut wanted = Vec::new();
             let mut watch = |chunk: &Chunk<'_>, findings: &[Finding]| {

@@ -14,10 +14,11 @@ use futures::StreamExt;
 use quarrier::DataFolder;
 use quarrier_wire::{
     Asker, Board, Failure, Prepared, Reply, Result, Rows, TableInfo, Value, cast_kinds, kind,
-    lists_of_names, literal, parameter_count, plain, state, statement_names, with_parameters,
+    lists_of_names, plain, state, statement_names,
 };
 
 use super::failure::failed;
+use super::parameters;
 use crate::Error;
 
 /// Batch size; catalogs have few rows.
@@ -91,7 +92,7 @@ impl Catalogs {
         text: &str,
         declared: &[u32],
     ) -> Result<Prepared> {
-        let count = parameter_count(text)?;
+        let count = parameters::count(text)?;
         let mut kinds: Vec<u32> =
             (0..count).map(|place| declared.get(place).copied().unwrap_or(0)).collect();
         for (place, kind) in cast_kinds(text)? {
@@ -125,7 +126,7 @@ impl Catalogs {
     }
 
     async fn begun(&self, asked: &CatalogQuery, values: &[Value]) -> Result<Rows> {
-        let text = with_parameters(&asked.text, |place| values.get(place).map(literal))?;
+        let text = parameters::with_values(&asked.text, values)?;
         let number = |name: &str| self.numbers.iter().find(|it| it.0 == name).map(|it| it.1);
         let text = plain(&text, number)?;
         let text = functions::with_user(&text, &asked.user)?;
