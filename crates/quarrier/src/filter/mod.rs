@@ -169,7 +169,9 @@ impl Filter {
         let tested = self.conditions.texts().map(HiddenColumns::named_in);
         let shown = self.columns.iter().flatten().map(|name| HiddenColumns::of_name(name));
         let none = HiddenColumns::default();
-        (tested.fold(none, all), shown.fold(none, all))
+        // Lists are evaluated as messages come.
+        let places = |hidden: HiddenColumns| HiddenColumns { list_ends: false, ..hidden };
+        (places(tested.fold(none, all)), places(shown.fold(none, all)))
     }
 
     /// The conditions, in their order.

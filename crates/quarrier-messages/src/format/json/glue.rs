@@ -35,6 +35,8 @@ struct Step {
     /// Whether the message ends with this glue, and no scalar follows.
     is_last: bool,
     field: Option<FieldId>,
+    /// Whether the scalar stands in the last element of a list.
+    is_in_last: bool,
     /// The glue last seen after the scalar; 0 for none.
     next: u32,
     /// Another glue at the same place, seen less recently; 0 for none.
@@ -49,7 +51,8 @@ const OTHERS_MAX: usize = 16;
 
 impl Glue {
     pub(super) fn new(isa: Isa) -> Self {
-        let root = Step { glue: EMPTY, is_last: false, field: None, next: 0, other: 0 };
+        let root =
+            Step { glue: EMPTY, is_last: false, field: None, is_in_last: false, next: 0, other: 0 };
         Glue { isa: isa.or_best(), steps: vec![root], plain: Vec::new() }
     }
 
@@ -69,17 +72,23 @@ impl Glue {
             // The 64 bytes must include the first one of the scalar.
             let glue = Short::new(&line[from..scalar.start]).filter(|g| g.len < AHEAD_BYTES);
             let Some(glue) = glue else { return };
-            at = self.step(at, glue, scalar.field, false);
+            at = self.step(at, glue, (scalar.field, scalar.is_in_last), false);
             from = scalar.end;
         }
         if let Some(glue) = Short::new(&line[from..]) {
-            self.step(at, glue, None, true);
+            self.step(at, glue, (None, false), true);
         }
     }
 
     /// Returns the step after `from` with this glue, known or new; the next line tries a new one
     /// first.
-    fn step(&mut self, from: u32, glue: Short, field: Option<FieldId>, is_last: bool) -> u32 {
+    fn step(
+        &mut self,
+        from: u32,
+        glue: Short,
+        (field, is_in_last): (Option<FieldId>, bool),
+        is_last: bool,
+    ) -> u32 {
         let mut at = self.steps[from as usize].next;
         for _ in 0..=OTHERS_MAX {
             if at == 0 {
@@ -92,7 +101,7 @@ impl Glue {
             at = step.other;
         }
         let other = self.steps[from as usize].next;
-        self.steps.push(Step { glue, is_last, field, next: 0, other });
+        self.steps.push(Step { glue, is_last, field, is_in_last, next: 0, other });
         let new = self.steps.len() as u32 - 1;
         self.steps[from as usize].next = new;
         new
@@ -233,6 +242,10 @@ impl Glue {
                 }
                 _ => {
                     let (value, end) = word(bytes, start).ok()?;
+                    if value.is_none() && step.is_in_last && row.takes_list_ends() {
+                        // The list may end with it.
+                        return None;
+                    }
                     if let Some(field) = field {
                         set_word(row, field, value);
                     }
