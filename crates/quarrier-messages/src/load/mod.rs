@@ -140,7 +140,8 @@ impl<'c> Load<'c> {
 
     /// Adds hidden columns, which [`Table::hidden`] returns: the places of messages and their bytes,
     /// so that statements can name them. They take up to 8 bytes for each number, and the length of
-    /// each message; a field of the same name gives way. Has no effect on Arrow and Parquet.
+    /// each message; a field of the same name gives way. Arrow and Parquet have only the line: the number
+    /// of the row in its source.
     #[must_use]
     pub fn hidden(mut self, hidden: HiddenColumns) -> Self {
         self.hidden = hidden;

@@ -154,6 +154,8 @@ pub(crate) async fn open(
         // A pipe gives its first bytes once.
         if let Named::Path(path) = named
             && named.is_seekable()
+            // Only a load numbers the rows.
+            && !opening.hidden.line
             && is_parquet(path)
         {
             let table = parquet::table(context, path).await?;
