@@ -31,6 +31,10 @@ pub(super) struct Loading {
     pub(super) loaded: Mutex<Option<Arc<Packed>>>,
 }
 
+/// The ends of lists, which every table of messages has, if there are such.
+pub(super) const LIST_ENDS: HiddenColumns =
+    HiddenColumns { line: false, offset: false, message: false, list_ends: true };
+
 /// The hidden columns that one of the statements may name.
 pub(super) fn named_in<'t>(statements: impl IntoIterator<Item = &'t str>) -> HiddenColumns {
     let named = statements.into_iter().map(HiddenColumns::named_in);
@@ -51,10 +55,10 @@ impl Origin {
         };
         let before = lock(&loading.loaded).clone();
         let before = before.as_ref();
-        if let Some(table) = before.filter(|table| table.hidden().contains(hidden)) {
+        if let Some(table) = before.filter(|table| has_places(table, hidden)) {
             return Ok(Rows::Packed(Arc::clone(table)));
         }
-        let hidden = before.map_or(hidden, |table| table.hidden() | hidden);
+        let hidden = before.map_or(hidden, |table| table.hidden() | hidden) | LIST_ENDS;
         let loaded = interruptible(py, |stop| {
             let opener = host::opener(OpenOptions::default(), stop);
             let sources = Sources::of([&loading.path]);
@@ -66,4 +70,10 @@ impl Origin {
         *lock(&loading.loaded) = Some(Arc::clone(&table));
         Ok(Rows::Packed(table))
     }
+}
+
+/// Whether a table has the places of messages that are selected. It has the ends of lists where there are
+/// such.
+fn has_places(table: &Packed, selected: HiddenColumns) -> bool {
+    table.hidden().contains(selected.without(LIST_ENDS))
 }
