@@ -237,7 +237,7 @@ impl<'t> Scopes<'t> {
         &self,
         path: &[String],
         named: impl Fn(&[&'t str], &str) -> Option<T> + Copy,
-    ) -> Result<Option<(Found, T)>> {
+    ) -> Result<Option<(ResolvedTable, T)>> {
         for scope in self.scopes.iter().rev() {
             if let Some(found) = find_in(scope, path, named)? {
                 return Ok(Some(found));
@@ -252,7 +252,7 @@ fn find_in<'t, T>(
     relations: &[Relation<'t>],
     path: &[String],
     named: impl Fn(&[&'t str], &str) -> Option<T>,
-) -> Result<Option<(Found, T)>> {
+) -> Result<Option<(ResolvedTable, T)>> {
     let found = relations.iter().filter_map(|relation| {
         let columns: Vec<&'t str> = relation.columns?.iter().map(String::as_str).collect();
         let qualifier = relation.qualifier.clone()?;
@@ -265,9 +265,9 @@ fn find_in<'t, T>(
         let qualifier_parts = usize::from(by_table.is_some());
         let found = by_table.or_else(|| named(&columns, &joined(path)))?;
         let has_list_ends = relation.has_list_ends;
-        Some((Found { qualifier, qualifier_parts, has_list_ends }, found))
+        Some((ResolvedTable { qualifier, qualifier_parts, has_list_ends }, found))
     });
-    let mut found: Vec<(Found, T)> = found.collect();
+    let mut found: Vec<(ResolvedTable, T)> = found.collect();
     match (found.pop(), found.is_empty()) {
         (Some(_), false) => {
             let path = joined(path);
@@ -278,7 +278,7 @@ fn find_in<'t, T>(
 }
 
 /// The table in which a path was resolved.
-pub(super) struct Found {
+struct ResolvedTable {
     /// The name of the table.
     qualifier: String,
     /// How many parts of the path are that name.
@@ -300,12 +300,12 @@ fn fields<'t>(columns: &[&'t str], path: &str) -> Option<FieldElements<'t>> {
     (!is_column && !fields.is_empty()).then_some(fields)
 }
 
-fn named<'t>(path: &[String], (found, fields): (Found, FieldElements<'t>)) -> Fields<'t> {
+fn named<'t>(path: &[String], (found, fields): (ResolvedTable, FieldElements<'t>)) -> Fields<'t> {
     let path = format!("{}[*]", found.rest_of(path));
     fields.into_iter().map(|(name, list)| (name, List::of(&path, &found, list))).collect()
 }
 
-impl Found {
+impl ResolvedTable {
     /// A path without the name of the table.
     fn rest_of(&self, path: &[String]) -> String {
         joined(&path[self.qualifier_parts..])
@@ -314,7 +314,7 @@ impl Found {
 
 impl<'t> List<'t> {
     /// The list of a path such as `leg[*].qty` with these elements.
-    fn of(path: &str, found: &Found, elements: Vec<Element<'t>>) -> Self {
+    fn of(path: &str, found: &ResolvedTable, elements: Vec<Element<'t>>) -> Self {
         let names_with_ends = match found.has_list_ends {
             true => list_names(path, &elements),
             false => Vec::new(),
