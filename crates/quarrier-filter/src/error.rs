@@ -22,6 +22,14 @@ pub enum Error {
         /// The position, and what to try: an [`Error::Text`].
         error: Box<Error>,
     },
+    /// The text names a list of messages that was not added: see
+    /// [`condition_of_messages`](crate::sql::condition_of_messages).
+    List {
+        /// Its path as written: `leg[*].qty`.
+        path: Box<str>,
+        /// The error if no message has the list: an [`Error::Text`].
+        error: Box<Error>,
+    },
     /// The text is SQL, but a part of it that this crate does not answer: joins, grouping,
     /// subqueries. The [`Error::Text`] in it names the part.
     Unanswered(Box<Error>),
@@ -108,7 +116,9 @@ impl fmt::Display for Error {
             Error::Text { line, column, reason } => {
                 write!(f, "line {line}, column {column}: {reason}")
             }
-            Error::Column { error, .. } | Error::Unanswered(error) => error.fmt(f),
+            Error::Column { error, .. } | Error::List { error, .. } | Error::Unanswered(error) => {
+                error.fmt(f)
+            }
             Error::Row { row, fault } => write!(f, "row {row}: {fault}"),
             Error::Cancelled => f.write_str("cancelled before the scan was finished"),
             Error::NotOnDevice { condition, what } => {

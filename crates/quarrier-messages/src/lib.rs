@@ -21,7 +21,10 @@ mod schema;
 pub use schema::{Field, Schema};
 
 mod hidden;
-pub use hidden::{HiddenColumns, LINE_COLUMN, MESSAGE_COLUMN, OFFSET_COLUMN};
+pub use hidden::{
+    HiddenColumns, LINE_COLUMN, LIST_ENDS_COLUMN, MESSAGE_COLUMN, OFFSET_COLUMN, list_end_mark,
+    push_list_end,
+};
 
 mod error;
 mod fault;

@@ -1,6 +1,6 @@
 //! Compiles expressions into nodes.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use quarrier_messages::column::Dictionary;
@@ -326,12 +326,29 @@ fn operands<'e>(expr: &'e Expr, visit: &mut dyn FnMut(&'e Expr)) {
 
 /// Collects the columns in `expr`, each once.
 pub(crate) fn columns_of(expr: &Expr, columns: &mut Vec<usize>) {
-    if let Expr::Column(column) | Expr::Among { column, .. } = expr
-        && !columns.contains(column)
-    {
+    let mut named = Vec::new();
+    columns_in(expr, &mut named);
+    if named.len() < COLUMNS_FEW {
+        for column in named {
+            if !columns.contains(&column) {
+                columns.push(column);
+            }
+        }
+        return;
+    }
+    let mut known: HashSet<usize> = columns.iter().copied().collect();
+    columns.extend(named.into_iter().filter(|&column| known.insert(column)));
+}
+
+/// Number of columns from which a set is faster than comparing each with each.
+const COLUMNS_FEW: usize = 16;
+
+/// Collects the columns in `expr`, each as often as it occurs.
+fn columns_in(expr: &Expr, columns: &mut Vec<usize>) {
+    if let Expr::Column(column) | Expr::Among { column, .. } = expr {
         columns.push(*column);
     }
-    operands(expr, &mut |operand| columns_of(operand, columns));
+    operands(expr, &mut |operand| columns_in(operand, columns));
 }
 
 /// Whether `expr` may have no value for some rows.

@@ -38,7 +38,12 @@ pub(super) fn compiled(schema: &Schema, conditions: &[Expr]) -> Sieve {
         compiler.columns[at].is_indexed = true;
     }
     let Compiler { columns, places, absent, .. } = compiler;
+    let mut names = HashMap::with_capacity(columns.len());
+    for (at, column) in columns.iter().enumerate() {
+        names.entry(column.name.clone()).or_insert(at);
+    }
     Sieve {
+        names,
         holds_values: columns.iter().any(|column| column.is_held || column.is_indexed),
         held: vec![HeldValue::Null; columns.len()],
         columns,
@@ -50,6 +55,8 @@ pub(super) fn compiled(schema: &Schema, conditions: &[Expr]) -> Sieve {
         absent,
         held_text: String::new(),
         misfits: Vec::new(),
+        lists: Vec::new(),
+        beyond: Vec::new(),
     }
 }
 
@@ -276,17 +283,9 @@ impl Compiler<'_> {
         }
         let field = &self.schema.fields[column];
         let at = self.columns.len();
-        self.columns.push(Column {
-            name: field.name.clone(),
-            is_open: field.kind == Kind::Null,
-            place: column,
-            kind: field.kind,
-            numbers: Vec::new(),
-            strings: Vec::new(),
-            is_held: false,
-            is_indexed: false,
-            is_seen: false,
-        });
+        let is_open = field.kind == Kind::Null;
+        let new = Column::new(field.name.clone(), column, field.kind);
+        self.columns.push(Column { is_open, ..new });
         self.places[column] = Some(at);
         at
     }

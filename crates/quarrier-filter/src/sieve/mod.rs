@@ -12,18 +12,22 @@
 
 mod compile;
 mod index;
+mod lists;
 mod row;
 mod test;
 mod tree;
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use quarrier_messages::{Kind, Schema};
 
 use crate::naive::{self, Datum};
 use crate::number::Exact;
+use crate::sql::Lists;
 use crate::{Expr, Fault};
 use index::Index;
+use lists::RowList;
 use test::{NumberTest, TextTest};
 use tree::Tree;
 
@@ -32,6 +36,8 @@ use tree::Tree;
 #[derive(Debug, Clone)]
 pub struct Sieve {
     columns: Vec<Column>,
+    /// The columns by their names.
+    names: HashMap<Box<str>, usize>,
     /// For each of the schema's columns, its index in `columns`.
     places: Vec<Option<usize>>,
     conditions: Arc<[Tree]>,
@@ -47,6 +53,9 @@ pub struct Sieve {
     held: Vec<HeldValue>,
     held_text: String,
     misfits: Vec<(usize, Kind)>,
+    lists: Vec<RowList>,
+    /// Elements of the row that have no column: the list and the index.
+    beyond: Vec<(usize, u64)>,
 }
 
 /// A column that a condition names.
@@ -61,6 +70,14 @@ struct Column {
     numbers: Vec<(u32, NumberTest)>,
     strings: Vec<(u32, TextTest)>,
     is_held: bool,
+    /// Whether it is an element of a list.
+    is_element: bool,
+    /// The lists that it is an element of.
+    elements: Vec<lists::Membership>,
+    /// Other columns that the same field belongs to.
+    also: Vec<usize>,
+    /// Whether `elements` and `also` are known.
+    is_placed: bool,
     /// Whether the index tests its values.
     is_indexed: bool,
     /// Whether the row had a field for it.
@@ -104,7 +121,7 @@ impl Sieve {
     /// Whether the row had a field for this column of the schema, even one without a value.
     pub fn has_seen(&self, column: usize) -> bool {
         let at = self.places.get(column).copied().flatten();
-        at.is_some_and(|at| self.columns[at].is_seen)
+        at.is_some_and(|at| self.columns[at].is_seen) || self.has_seen_list(column)
     }
 
     /// Whether a condition names this column of the schema.
@@ -128,6 +145,15 @@ impl Sieve {
             self.held_text.clear();
         }
         self.misfits.clear();
+        self.clear_lists();
+    }
+
+    /// Adds lists of messages. A field may be an element of one even if the schema has no column
+    /// for it. Call this last.
+    #[must_use]
+    pub fn with_lists(mut self, lists: &Lists) -> Self {
+        self.add_lists(lists);
+        self
     }
 
     /// Returns the columns of the schema whose types do not fit the row's values, with types that
@@ -135,6 +161,19 @@ impl Sieve {
     #[inline]
     pub fn misfits(&self) -> &[(usize, Kind)] {
         &self.misfits
+    }
+
+    /// Returns the elements of the row's lists that have no column yet: the number of the list among
+    /// its [`Lists`], and the index.
+    #[inline]
+    pub fn beyond(&self) -> &[(usize, u64)] {
+        &self.beyond
+    }
+
+    /// Whether the conditions can be evaluated on the row, after all its fields were set.
+    #[inline]
+    pub fn fits(&self) -> bool {
+        self.misfits.is_empty() && self.beyond.is_empty()
     }
 
     /// Whether condition number `condition` is TRUE for the row, which fits.

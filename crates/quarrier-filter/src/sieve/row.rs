@@ -9,15 +9,21 @@ use super::{HeldValue, Sieve};
 
 impl Row for Sieve {
     fn field(&mut self, name: &str) -> Option<FieldId> {
-        let exact = self.columns.iter().position(|column| *column.name == *name);
-        let alike = || {
-            self.columns
-                .iter()
-                .position(|column| column.is_open && column.name.eq_ignore_ascii_case(name))
-        };
-        let found = exact.or_else(alike)?;
+        if !self.lists.is_empty() {
+            return self.field_in_lists(name);
+        }
+        let found = self.column_named(name)?;
         self.columns[found].is_seen = true;
         Some(FieldId::new(found))
+    }
+
+    #[inline]
+    fn takes_list_ends(&self) -> bool {
+        !self.lists.is_empty()
+    }
+
+    fn list_end(&mut self, list: &str, length: usize) {
+        self.note_list_end(list, length);
     }
 
     #[inline]
@@ -29,6 +35,9 @@ impl Row for Sieve {
     fn integer(&mut self, field: FieldId, value: i64) {
         let column = &self.columns[field.index()];
         if matches!(column.kind, Kind::Integer | Kind::Decimal { .. }) && !column.is_held {
+            if column.is_element {
+                self.note_element(field, Cell::Integer(value));
+            }
             return self.exact(field, value, 0);
         }
         self.any(field, Cell::Integer(value));
@@ -38,6 +47,9 @@ impl Row for Sieve {
     fn decimal(&mut self, field: FieldId, mantissa: i64, scale: u8) {
         let column = &self.columns[field.index()];
         if matches!(column.kind, Kind::Integer | Kind::Decimal { .. }) && !column.is_held {
+            if column.is_element {
+                self.note_element(field, Cell::Decimal { mantissa, scale });
+            }
             return self.exact(field, mantissa, scale);
         }
         self.any(field, Cell::Decimal { mantissa, scale });
@@ -62,6 +74,9 @@ impl Row for Sieve {
 
     #[inline(always)]
     fn text(&mut self, field: FieldId, value: &str) {
+        if self.columns[field.index()].is_element {
+            return self.any(field, Cell::Text(value));
+        }
         let column = &self.columns[field.index()];
         if column.kind == Kind::Text && !column.is_held {
             for (test, asked) in &column.strings {
@@ -82,6 +97,16 @@ impl Row for Sieve {
 
     #[inline]
     fn null(&mut self, field: FieldId) {
+        self.clear_column(field);
+        for place in 0..self.columns[field.index()].also.len() {
+            self.clear_column(FieldId::new(self.columns[field.index()].also[place]));
+        }
+    }
+}
+
+impl Sieve {
+    #[inline]
+    fn clear_column(&mut self, field: FieldId) {
         let column = &self.columns[field.index()];
         let tests = column.numbers.iter().map(|(test, _)| test);
         for test in tests.chain(column.strings.iter().map(|(test, _)| test)) {
@@ -91,9 +116,17 @@ impl Row for Sieve {
         let place = column.place;
         self.misfits.retain(|(misfit, _)| *misfit != place);
     }
-}
 
-impl Sieve {
+    /// The column for a field of this name.
+    pub(super) fn column_named(&self, name: &str) -> Option<usize> {
+        let alike = || {
+            self.columns
+                .iter()
+                .position(|column| column.is_open && column.name.eq_ignore_ascii_case(name))
+        };
+        self.names.get(name).copied().or_else(alike)
+    }
+
     #[inline(always)]
     fn exact(&mut self, field: FieldId, mantissa: i64, scale: u8) {
         let column = &self.columns[field.index()];
@@ -107,8 +140,11 @@ impl Sieve {
 
     /// A value of any type.
     #[inline(never)]
-    fn any(&mut self, field: FieldId, cell: Cell<'_>) {
-        self.null(field);
+    pub(super) fn any(&mut self, field: FieldId, cell: Cell<'_>) {
+        if self.columns[field.index()].is_element && self.note_element(field, cell) {
+            return;
+        }
+        self.clear_column(field);
         let column = &self.columns[field.index()];
         let mut written = String::new();
         let Some(cell) = fitted(column.kind, column.is_held, cell, &mut written) else {

@@ -1,5 +1,7 @@
 //! Binds the library's syntax tree: resolves names to columns, and checks types.
 
+use std::cell::{Cell, OnceCell};
+use std::collections::HashMap;
 use std::time::SystemTime;
 
 use quarrier_messages::{Schema, Value};
@@ -7,13 +9,19 @@ use sqlparser::ast::{self, CastKind, Spanned, UnaryOperator};
 use sqlparser::tokenizer::Location;
 
 use super::types::Type;
-use super::{DEPTH_MAX, NODES_MAX, literals, parse, unanswered, wrong};
+use super::{DEPTH_MAX, Lists, NODES_MAX, literals, parse, unanswered, wrong};
 use crate::expr::Expr;
 use crate::{Error, Result, naive};
 
 /// Binds the expressions of one input.
 pub(super) struct Binder<'a> {
     schema: &'a Schema,
+    /// The number of lookups of columns so far.
+    lookups: Cell<usize>,
+    /// The columns by name, after many lookups: a comparison with a list looks up thousands.
+    positions: OnceCell<HashMap<&'a str, usize>>,
+    /// The lists of messages that are still to come.
+    lists: Option<&'a Lists>,
     /// The qualifier allowed before a column's name.
     table: Option<String>,
     /// The value of CURRENT_TIMESTAMP, the same for the whole input: nanoseconds from 1970.
@@ -58,11 +66,26 @@ impl Bound {
     }
 }
 
+/// Number of lookups after which the columns are put into a map.
+const LOOKUPS_MAX: usize = 16;
+
 impl<'a> Binder<'a> {
     pub(super) fn new(schema: &'a Schema, table: Option<String>) -> Self {
         let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
         let now = now.ok().and_then(|since| i64::try_from(since.as_nanos()).ok()).unwrap_or(0);
-        Binder { schema, table, now, depth: 0 }
+        let (lookups, positions) = (Cell::new(0), OnceCell::new());
+        Binder { schema, lookups, positions, lists: None, table, now, depth: 0 }
+    }
+
+    /// Lets conditions name these lists of messages that are still to come.
+    pub(super) fn with_lists(mut self, lists: &'a Lists) -> Self {
+        self.lists = Some(lists);
+        self
+    }
+
+    /// The lists of messages that are still to come, unless the schema has all columns.
+    pub(super) fn lists(&self) -> Option<&'a Lists> {
+        self.lists
     }
 
     /// Binds an expression.
@@ -277,10 +300,22 @@ impl<'a> Binder<'a> {
 
     /// Returns the index of a column; its table's name may precede it.
     pub(super) fn position(&self, name: &str) -> Option<usize> {
-        self.schema.position(name).or_else(|| {
+        let exact = match self.lookups.replace(self.lookups.get() + 1) < LOOKUPS_MAX {
+            true => None,
+            false => self.positions.get_or_init(|| self.by_name()).get(name).copied(),
+        };
+        exact.or_else(|| self.schema.position(name)).or_else(|| {
             let (table, column) = name.split_once('.')?;
             if self.is_table(table) { self.schema.position(column) } else { None }
         })
+    }
+
+    fn by_name(&self) -> HashMap<&'a str, usize> {
+        let mut positions = HashMap::with_capacity(self.schema.fields.len());
+        for (position, field) in self.schema.fields.iter().enumerate() {
+            positions.entry(&*field.name).or_insert(position);
+        }
+        positions
     }
 
     /// Whether the table has this name.
@@ -303,7 +338,9 @@ impl<'a> Binder<'a> {
             let name = crate::matching::shortened(name);
             return format!("'{name}' may be several columns; write it in quotes (\"{name}\")");
         }
-        super::unknown_column(name, self.schema.fields.iter().map(|field| &*field.name))
+        // No user can write the names of columns in reserve for elements of lists.
+        let names = self.schema.fields.iter().map(|field| &*field.name);
+        super::unknown_column(name, names.filter(|name| !name.contains('\0')))
     }
 }
 

@@ -9,15 +9,18 @@
 //!  x < ALL (leg[*].qty)   NOT (x >= ANY (leg[*].qty))
 //! ```
 //!
-//! A list has the elements up to the last one with a value in one of its columns. Elements before that
-//! without a value are NULL.
+//! A list has the elements up to the last one with a value in one of its columns; elements before
+//! that without a value are NULL. If it ends with elements without a value, the hidden column of
+//! the ends of lists has its length: see
+//! [`HiddenColumns::list_ends`](quarrier_messages::HiddenColumns::list_ends).
 
 use std::collections::BTreeMap;
 
+use quarrier_messages::list_end_mark;
 use sqlparser::ast::{BinaryOperator, Expr, Ident, UnaryOperator, Value};
 
 /// The part of a path that stands for all elements.
-const ALL: &str = "[*]";
+pub(super) const ALL: &str = "[*]";
 
 /// An element of a list, as columns.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -91,29 +94,56 @@ pub fn list_fields<'c>(list: &str, columns: &[&'c str]) -> Vec<&'c str> {
     if exact.is_empty() { fields(false) } else { exact }
 }
 
+/// Returns the names that columns give the list of a path such as `leg[*].qty`: one, or several that
+/// differ in case.
+pub fn list_names<'c>(path: &str, elements: &[Element<'c>]) -> Vec<&'c str> {
+    let length = path.find(ALL).unwrap_or(path.len());
+    let mut names: Vec<&'c str> = Vec::new();
+    for column in elements.iter().flat_map(|element| element.value.iter().chain(&element.others)) {
+        if let Some(name) = column.get(..length).filter(|name| !names.contains(name)) {
+            names.push(name);
+        }
+    }
+    names
+}
+
+/// Returns the condition that the list of this name ends with an element without a value. `ends` is the
+/// hidden column of the ends of lists.
+pub fn ends_without_value(list: &str, ends: Expr) -> Expr {
+    let mut pattern = String::from("%");
+    for character in list_end_mark(list).chars() {
+        if matches!(character, '%' | '_' | '!') {
+            pattern.push('!');
+        }
+        pattern.push(character);
+    }
+    pattern.push('%');
+    let text = |text: String| Value::SingleQuotedString(text);
+    Expr::IsTrue(Box::new(Expr::Like {
+        negated: false,
+        any: false,
+        expr: Box::new(ends),
+        pattern: Box::new(Expr::Value(text(pattern).into())),
+        escape_char: Some(text("!".to_string()).into()),
+    }))
+}
+
 /// Expands `left op ANY (elements)`, or ALL, into an expression of columns; `column` makes the
-/// reference to a column.
+/// reference to a column. `ends` are the conditions under which the list ends with an element without
+/// a value.
 ///
 /// # Errors
 /// If `op` is not a comparison.
 pub fn quantified(
     left: &Expr,
     (op, is_all): (&BinaryOperator, bool),
-    elements: &[Element<'_>],
+    (elements, ends): (&[Element<'_>], Vec<Expr>),
     column: &dyn Fn(&str) -> Expr,
 ) -> Result<Expr, String> {
-    let op = match is_all {
-        true => negated(op),
-        false => negated(op).map(|_| op.clone()),
-    };
-    let op = op.ok_or("ANY and ALL take a comparison: = <> < <= > >=")?;
-    let mut any: Vec<Expr> = Vec::new();
-    for name in elements.iter().filter_map(|element| element.value) {
-        let compared = binary(left.clone(), op.clone(), column(name));
-        any.push(Expr::IsTrue(Box::new(compared)));
-    }
+    let values = elements.iter().filter_map(|element| element.value).map(column);
+    let mut any = compared(left, (op, is_all), values)?;
     let nulls = Nulls::of(elements, column);
-    let mut unknown: Vec<Expr> = nulls.is_element.into_iter().collect();
+    let mut unknown: Vec<Expr> = nulls.is_element.into_iter().chain(ends).collect();
     if !is_value(left)
         && let Some(has_elements) = nulls.has_values
     {
@@ -124,11 +154,68 @@ pub fn quantified(
         let null = Expr::Value(Value::Null.into());
         any.push(binary(null, BinaryOperator::And, unknown));
     }
+    Ok(either(any, is_all))
+}
+
+/// Expands the comparison as [`quantified`] does, for a list whose length is a column, which is
+/// NULL for a list without elements. `elements` are the columns with their indexes, in ascending
+/// order.
+///
+/// # Errors
+/// If `op` is not a comparison.
+pub(super) fn quantified_by_length(
+    left: &Expr,
+    (op, is_all): (&BinaryOperator, bool),
+    (elements, length): (&[(u64, &str)], &str),
+) -> Result<Expr, String> {
+    let mut any = compared(left, (op, is_all), elements.iter().map(|(_, value)| column(value)))?;
+    let is_longer = |than: u64| {
+        let than = Expr::Value(Value::Number(than.to_string(), false).into());
+        binary(column(length), BinaryOperator::Gt, than)
+    };
+    let (mut unknown, mut next) = (Vec::new(), 0);
+    for &(index, value) in elements {
+        if index > next {
+            unknown.push(is_longer(next));
+        }
+        let is_null = Expr::IsNull(Box::new(column(value)));
+        unknown.push(binary(is_null, BinaryOperator::And, is_longer(index)));
+        next = index.saturating_add(1);
+    }
+    unknown.push(is_longer(next));
+    if !is_value(left) {
+        let is_null = Expr::IsNull(Box::new(nested(left.clone())));
+        unknown.push(binary(is_null, BinaryOperator::And, is_longer(0)));
+    }
+    if let Some(unknown) = joined(unknown, &BinaryOperator::Or) {
+        let null = Expr::Value(Value::Null.into());
+        any.push(binary(null, BinaryOperator::And, Expr::IsTrue(Box::new(unknown))));
+    }
+    Ok(either(any, is_all))
+}
+
+/// Returns, for each value, whether the comparison is TRUE, or for ALL whether it is FALSE.
+fn compared(
+    left: &Expr,
+    (op, is_all): (&BinaryOperator, bool),
+    values: impl Iterator<Item = Expr>,
+) -> Result<Vec<Expr>, String> {
+    let op = match is_all {
+        true => negated(op),
+        false => negated(op).map(|_| op.clone()),
+    };
+    let op = op.ok_or("ANY and ALL take a comparison: = <> < <= > >=")?;
+    let compared = values.map(|value| binary(left.clone(), op.clone(), value));
+    Ok(compared.map(|compared| Expr::IsTrue(Box::new(compared))).collect())
+}
+
+/// Combines the results of [`compared`] into ANY, or into ALL.
+fn either(any: Vec<Expr>, is_all: bool) -> Expr {
     let any = joined(any, &BinaryOperator::Or).unwrap_or_else(|| truth(false));
-    Ok(match is_all {
+    match is_all {
         true => nested(Expr::UnaryOp { op: UnaryOperator::Not, expr: Box::new(any) }),
         false => any,
-    })
+    }
 }
 
 /// Conditions on a range of elements of a list; `None` is FALSE.

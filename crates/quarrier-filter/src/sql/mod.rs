@@ -18,6 +18,7 @@ mod bind;
 mod calls;
 mod casts;
 mod dialect;
+mod growing;
 mod lists;
 mod literals;
 mod nearest;
@@ -32,7 +33,11 @@ pub use backslashes::{in_backslashes, push_literally};
 use bind::Binder;
 pub use bind::place;
 pub use dialect::row;
-pub use lists::{Element, elements, is_list, list_fields, quantified};
+pub(crate) use growing::List;
+pub use growing::Lists;
+pub use lists::{
+    Element, elements, ends_without_value, is_list, list_fields, list_names, quantified,
+};
 pub use nearest::unknown_column;
 pub use parse::{failed, on_a_large_stack, together};
 pub use tables::{TableName, files, table};
@@ -65,6 +70,21 @@ pub fn condition(text: &str, schema: &Schema) -> Result<Expr> {
         let mut binder = Binder::new(schema, None);
         let bound = binder.bind(expr)?;
         bound.condition()
+    })
+}
+
+/// Binds a condition as [`condition`] does, on messages whose lists may have elements without a
+/// column in the schema.
+///
+/// # Errors
+/// The errors of [`condition`], and [`Error::List`] for a list to be added to `lists` first.
+pub fn condition_of_messages(text: &str, schema: &Schema, lists: &Lists) -> Result<Expr> {
+    parse::parsed(text, |parser| {
+        parse::alone(parser)?;
+        let expr = parse::expression(parser)?;
+        parse::end(parser)?;
+        let mut binder = Binder::new(schema, None).with_lists(lists);
+        binder.bind(expr)?.condition()
     })
 }
 

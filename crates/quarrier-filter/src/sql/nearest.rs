@@ -1,5 +1,7 @@
 //! Suggestions for unknown names.
 
+use quarrier_messages::{HiddenColumns, LINE_COLUMN};
+
 /// Maximum number of names to show.
 const SHOWN_MAX: usize = 8;
 
@@ -9,6 +11,13 @@ const COMPARED_MAX: usize = 64;
 /// Makes the error for an unknown name: shows similar `names` first, then others.
 pub fn unknown_column<'n>(name: &str, names: impl Iterator<Item = &'n str>) -> String {
     let shown_name = crate::matching::shortened(name);
+    let hidden = HiddenColumns::of_name(name);
+    if hidden.offset || hidden.message {
+        return format!(
+            "there is no column '{shown_name}': only messages of text formats have it; rows of Arrow and \
+             Parquet have {LINE_COLUMN}, their number"
+        );
+    }
     let mut names: Vec<(usize, &str)> = names.map(|known| (distance(name, known), known)).collect();
     if names.is_empty() {
         return format!("there is no column '{shown_name}': there are no messages");
@@ -61,6 +70,8 @@ mod tests {
             said.starts_with("there is no column 'Pricee'; did you mean price? There are: "),
             "{said}"
         );
+        let said = unknown_column("_OFFSET", names.into_iter());
+        assert!(said.contains("rows of Arrow and Parquet have _line"), "{said}");
         assert!(!unknown_column("zzz", names.into_iter()).contains("mean"));
         assert!(unknown_column("a", [].into_iter()).contains("no message"));
     }

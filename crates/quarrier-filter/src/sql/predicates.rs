@@ -1,6 +1,6 @@
 //! Predicates: BETWEEN, IN, LIKE, IS and the like.
 
-use quarrier_messages::Value;
+use quarrier_messages::{LIST_ENDS_COLUMN, Value};
 use sqlparser::ast::{self, BinaryOperator};
 use sqlparser::tokenizer::Location;
 
@@ -63,13 +63,26 @@ impl Binder<'_> {
             ast::Expr::Identifier(name) if lists::is_list(&name.value) => &*name.value,
             _ => return Err(elsewhere(at, "ANY and ALL of a query are")),
         };
+        if let Some(all) = self.lists() {
+            let Some(list) = all.get(path) else {
+                let error = Box::new(wrong(at, self.unknown(path)));
+                return Err(Error::List { path: path.into(), error });
+            };
+            let fields = &self.schema().fields;
+            let value = |(&index, &column): (&u64, &usize)| (index, &*fields[column].name);
+            let elements: Vec<(u64, &str)> = list.values.iter().map(value).collect();
+            let elements = (elements.as_slice(), &*fields[list.length].name);
+            let compared = lists::quantified_by_length(&left, (op, is_all), elements);
+            return self.bind(compared.map_err(|reason| wrong(at, reason))?);
+        }
         let names: Vec<&str> = self.schema().fields.iter().map(|field| &*field.name).collect();
         let of_table = || {
             let (_, path) = path.split_once('.').filter(|(table, _)| self.is_table(table))?;
-            lists::elements(path, &names)
+            Some((lists::elements(path, &names)?, path))
         };
-        let Some(elements) = lists::elements(path, &names).or_else(of_table) else {
-            // A column of this name stands for a list that no message contains yet.
+        let of_name = lists::elements(path, &names).map(|elements| (elements, path));
+        let Some((elements, path)) = of_name.or_else(of_table) else {
+            // A column of this name stands for a list that no message contains.
             return match self.schema().position(path) {
                 Some(_) => Ok(Bound::literal(Value::Boolean(is_all), Type::Boolean, at)),
                 None => {
@@ -78,7 +91,13 @@ impl Binder<'_> {
                 }
             };
         };
-        let compared = lists::quantified(&left, (op, is_all), &elements, &lists::column);
+        let end = |list| lists::ends_without_value(list, lists::column(LIST_ENDS_COLUMN));
+        let ends = match names.contains(&LIST_ENDS_COLUMN) {
+            true => lists::list_names(path, &elements).into_iter().map(end).collect(),
+            false => Vec::new(),
+        };
+        let elements = (elements.as_slice(), ends);
+        let compared = lists::quantified(&left, (op, is_all), elements, &lists::column);
         self.bind(compared.map_err(|reason| wrong(at, reason))?)
     }
 

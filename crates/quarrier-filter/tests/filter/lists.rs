@@ -1,8 +1,14 @@
 //! Comparisons with lists, compared with a comparison of each element in turn.
 
-use quarrier_filter::naive;
-use quarrier_filter::sql::{condition, elements, list_fields};
-use quarrier_messages::{Field, Kind, Schema, Value};
+use quarrier_core::source::Memory;
+use quarrier_filter::sql::{
+    Lists, condition, condition_of_messages, elements, list_fields, statement_of,
+};
+use quarrier_filter::{Error, Scan, Sieve, naive};
+use quarrier_messages::format::json::JsonParser;
+use quarrier_messages::{Field, Format, HiddenColumns, Kind, Limits, Load, Schema, Value};
+
+use crate::sieve::Random;
 
 /// Compares each element in turn, as SQL-92 defines it.
 fn expected(list: &[Option<i64>], left: Option<i64>, op: &str, is_all: bool) -> Option<bool> {
@@ -98,5 +104,141 @@ fn operands_other_than_lists_are_refused() {
     ] {
         let error = condition(text, &schema).unwrap_err().to_string();
         assert!(error.contains(reason), "{text}: {error}");
+    }
+}
+
+/// A random element of a list, as JSON, and its quantity.
+fn element(random: &mut Random) -> (String, Option<i64>) {
+    let number = random.below(4) as i64;
+    match random.below(8) {
+        0 => ("{}".into(), None),
+        1 => ("null".into(), None),
+        2 => ("{\"qty\":null}".into(), None),
+        3 => ("{\"px\":1}".into(), None),
+        4 => ("{\"px\":[],\"qty\":null}".into(), None),
+        5 => (format!("{{\"px\":2,\"qty\":{number}}}"), Some(number)),
+        _ => (format!("{{\"qty\":{number}}}"), Some(number)),
+    }
+}
+
+/// A random message, its list and its `x`.
+fn message(random: &mut Random, longest: usize) -> (String, Vec<Option<i64>>, Option<i64>) {
+    let x = (random.below(3) > 0).then(|| random.below(4) as i64);
+    let (elements, list): (Vec<_>, Vec<_>) =
+        (0..random.below(longest + 1)).map(|_| element(random)).unzip();
+    let shown = x.map_or("null".to_string(), |x| x.to_string());
+    (format!("{{\"x\":{shown},\"leg\":[{}]}}", elements.join(",")), list, x)
+}
+
+const QUESTIONS: [(&str, &str, bool); 6] = [
+    ("2", "=", false),
+    ("2", "<>", true),
+    ("x", "<", true),
+    ("x", ">=", false),
+    ("NULL", "=", true),
+    ("1", "<=", true),
+];
+
+/// Returns the three conditions for the outcomes of a question.
+fn outcomes((left, op, is_all): (&str, &str, bool)) -> [String; 3] {
+    let word = if is_all { "ALL" } else { "ANY" };
+    ["TRUE", "FALSE", "UNKNOWN"].map(|is| format!("({left} {op} {word} (leg[*].qty)) IS {is}"))
+}
+
+fn answer((left, op, is_all): (&str, &str, bool), list: &[Option<i64>], x: Option<i64>) -> usize {
+    let left = match left {
+        "x" => x,
+        literal => literal.parse().ok(),
+    };
+    match expected(list, left, op, is_all) {
+        Some(true) => 0,
+        Some(false) => 1,
+        None => 2,
+    }
+}
+
+/// Binds conditions to the known elements of lists. Returns the sieve, and a new parser for it.
+fn sieve(conditions: &[String], schema: &mut Schema, lists: &mut Lists) -> (Sieve, JsonParser) {
+    let mut exprs = Vec::new();
+    for text in conditions {
+        exprs.push(loop {
+            match condition_of_messages(text, schema, lists) {
+                Ok(expr) => break expr,
+                Err(Error::List { path, .. }) => {
+                    lists.add(&path, schema);
+                }
+                Err(error) => panic!("{text}: {error}"),
+            }
+        });
+    }
+    let sieve = Sieve::new(schema, &exprs).with_lists(lists);
+    (sieve, JsonParser::new(&Limits::default()))
+}
+
+#[test]
+fn lists_of_messages_to_come_are_compared_element_by_element() {
+    let mut random = Random(77);
+    let conditions: Vec<String> =
+        QUESTIONS.iter().flat_map(|question| outcomes(*question)).collect();
+    let field = |name: &str| Field { name: name.into(), kind: Kind::Integer };
+    for known in [&["x"][..], &["x", "leg[0].qty"], &["leg[3].qty", "leg[0].px", "x"]] {
+        for has_reserve in [false, true] {
+            let mut schema = Schema { fields: known.iter().map(|name| field(name)).collect() };
+            let mut lists = Lists::new(has_reserve);
+            let (mut bound, mut parser) = sieve(&conditions, &mut schema, &mut lists);
+            for number in 0..400 {
+                let (text, list, x) = message(&mut random, 2 + number / 20);
+                loop {
+                    bound.clear();
+                    parser.message(text.as_bytes(), &mut bound).unwrap();
+                    bound.complete();
+                    if bound.fits() {
+                        break;
+                    }
+                    let before = schema.fields.len();
+                    for &(list, index) in bound.beyond() {
+                        lists.grow(list, index, &mut schema);
+                    }
+                    let is_longer = schema.fields.len() > before;
+                    for &(column, kind) in bound.misfits() {
+                        schema.fields[column].kind = kind;
+                    }
+                    assert!(is_longer || !bound.misfits().is_empty());
+                    (bound, parser) = sieve(&conditions, &mut schema, &mut lists);
+                }
+                for (at, question) in QUESTIONS.iter().enumerate() {
+                    let found: Vec<bool> =
+                        (0..3).map(|outcome| bound.is_true(3 * at + outcome).unwrap()).collect();
+                    let mut right = [false; 3];
+                    right[answer(*question, &list, x)] = true;
+                    assert_eq!(found, right, "{question:?} of {text}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn lists_in_tables_are_compared_element_by_element() {
+    let mut random = Random(78);
+    let messages: Vec<_> = (0..600).map(|_| message(&mut random, 6)).collect();
+    let log: String = messages.iter().map(|(text, ..)| format!("{text}\n")).collect();
+    let hidden = HiddenColumns::named_in(&outcomes(QUESTIONS[0])[0]);
+    let load = Load::new(Format::Json).workers(2).hidden(hidden);
+    let table = load.run(&[&Memory::new("log", log)]).unwrap().table;
+    assert!(table.hidden().list_ends);
+    for question in QUESTIONS {
+        for (outcome, text) in outcomes(question).iter().enumerate() {
+            let right = messages.iter().map(|(_, list, x)| answer(question, list, *x) == outcome);
+            let expr = condition(text, table.schema()).unwrap();
+            let found = (0..table.rows()).map(|row| {
+                let values = |column: usize| table.value(row, column);
+                naive::truth(&expr, &values).unwrap() == Some(true)
+            });
+            assert!(found.eq(right.clone()), "{text}");
+            let query = statement_of(&format!("SELECT COUNT(*) FROM m WHERE {text}"), "m", &table);
+            let counted = Scan::new(&table, &[query.unwrap()]).run().remove(0).unwrap();
+            assert_eq!(counted.count, right.filter(|&is| is).count() as u64, "{text}");
+        }
     }
 }

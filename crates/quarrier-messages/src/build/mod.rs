@@ -27,7 +27,7 @@ pub(crate) use time::{Shapes, digits, shape_of};
 use std::collections::HashMap;
 
 use crate::column::raw::{BLOCK_ROWS, RawColumn, SEGMENT_ROWS};
-use crate::{Packing, PartField, Schema};
+use crate::{Packing, PartField, Schema, push_list_end};
 use column::ColumnBuilder;
 
 /// A field of one builder: look it up once by its name, then use it for every row.
@@ -54,6 +54,17 @@ pub trait Row {
 
     /// Counts a value without a field, because its name exceeds the limits.
     fn refuse(&mut self) {}
+
+    /// Whether the row uses [`list_end`](Self::list_end).
+    fn takes_list_ends(&self) -> bool {
+        false
+    }
+
+    /// Receives the path and the length of a list whose last element has no value, after all fields
+    /// of the message. No field shows that such an element exists.
+    fn list_end(&mut self, list: &str, length: usize) {
+        let _ = (list, length);
+    }
 
     /// Sets a field to TRUE or FALSE.
     fn boolean(&mut self, field: FieldId, value: bool);
@@ -105,6 +116,8 @@ pub struct RowBuilder {
     finds_times: bool,
     refused: Refused,
     packing: Packing,
+    /// The ends of the row's lists, if the builder keeps them: see [`push_list_end`].
+    list_ends: Option<String>,
 }
 
 /// Fields that were refused because the table has too many columns.
@@ -143,6 +156,26 @@ impl RowBuilder {
             finds_times: false,
             refused: Refused::default(),
             packing: Packing::default(),
+            list_ends: None,
+        }
+    }
+
+    /// Keeps the ends of lists, for [`list_ends`](Self::list_ends).
+    #[must_use]
+    pub(crate) fn keeping_list_ends(mut self, keeps: bool) -> Self {
+        self.list_ends = keeps.then(String::new);
+        self
+    }
+
+    /// Returns the ends of the lists of the current row.
+    pub(crate) fn list_ends(&self) -> &str {
+        self.list_ends.as_deref().unwrap_or_default()
+    }
+
+    /// Clears the ends of lists, for the next row.
+    pub(crate) fn clear_list_ends(&mut self) {
+        if let Some(ends) = &mut self.list_ends {
+            ends.clear();
         }
     }
 
@@ -185,6 +218,7 @@ impl RowBuilder {
 
     /// Removes the values set since the last row ended.
     pub fn rollback(&mut self) {
+        self.clear_list_ends();
         for column in &mut self.columns {
             column.rollback(self.row);
         }
@@ -305,6 +339,16 @@ impl Row for RowBuilder {
 
     fn refuse(&mut self) {
         self.refused.count += 1;
+    }
+
+    fn takes_list_ends(&self) -> bool {
+        self.list_ends.is_some()
+    }
+
+    fn list_end(&mut self, list: &str, length: usize) {
+        if let Some(ends) = &mut self.list_ends {
+            push_list_end(list, length, ends);
+        }
     }
 
     #[inline]

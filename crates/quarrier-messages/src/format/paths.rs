@@ -97,6 +97,11 @@ impl Paths {
         }
     }
 
+    /// Returns the name of a path; `None` if it is beyond the limits.
+    pub(in crate::format) fn name(&self, path: PathId) -> Option<&str> {
+        Some(&*self.nodes.get(path.0 as usize)?.name)
+    }
+
     #[cold]
     fn add(&mut self, of: PathId, extend: impl FnOnce(&mut String)) -> PathId {
         if self.nodes.len() >= self.nodes_max {

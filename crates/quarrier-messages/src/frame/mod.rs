@@ -83,6 +83,12 @@ pub trait Reader: Send {
         true
     }
 
+    /// Whether [`Chunk::lines`] counts line feeds instead of lines that start, because a message
+    /// may have several lines, or a part of one.
+    fn counts_line_feeds(&self) -> bool {
+        false
+    }
+
     /// Examines the first bytes of a source, all of it if `is_end`, before any other call, and
     /// stores what the readers of all workers need, such as a header. Returns the start of the
     /// first message, or of the bytes before it; `None` if it needs more bytes.

@@ -139,6 +139,10 @@ impl<F: RecordFormat> Reader for Records<F> {
         self.format.is_found_anywhere()
     }
 
+    fn counts_line_feeds(&self) -> bool {
+        true
+    }
+
     fn open(&self, bytes: &[u8], is_end: bool) -> Option<usize> {
         self.format.open(bytes, is_end)
     }

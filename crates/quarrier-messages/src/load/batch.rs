@@ -46,7 +46,7 @@ impl Batch {
             None => RowBuilder::new(limits.columns_max).packing(packing),
         };
         Batch {
-            rows: rows.finding_times(),
+            rows: rows.finding_times().keeping_list_ends(kept.list_ends),
             segments: Vec::new(),
             rejects: Rejects::new(limits),
             origin: Origin::default(),
@@ -161,7 +161,9 @@ impl Taker for Batch {
         self.rows.commit();
         let mut is_full = self.rows.is_full();
         if let Some(kept) = &mut self.kept {
-            self.packed_bytes += kept.add(message, self.offset + at as u64, line);
+            let place = (self.offset + at as u64, line);
+            self.packed_bytes += kept.add(message, place, self.rows.list_ends());
+            self.rows.clear_list_ends();
             is_full |= kept.is_full();
         }
         if is_full {

@@ -115,6 +115,10 @@ impl Reader for FormatReader {
         each!(self, reader => reader.is_found_anywhere())
     }
 
+    fn counts_line_feeds(&self) -> bool {
+        each!(self, reader => reader.counts_line_feeds())
+    }
+
     fn open(&self, bytes: &[u8], is_end: bool) -> Option<usize> {
         each!(self, reader => reader.open(bytes, is_end))
     }

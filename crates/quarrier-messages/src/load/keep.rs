@@ -16,6 +16,7 @@ pub(super) struct MessageColumns {
     offsets: Vec<i64>,
     ends: Vec<u32>,
     bytes: Vec<u8>,
+    list_ends: ListEnds,
     segments: Vec<Segment>,
 }
 
@@ -27,6 +28,38 @@ struct Segment {
     lines: Vec<u64>,
     offsets: Option<SegmentColumn>,
     messages: Option<SegmentColumn>,
+    /// `None` also if no list of the segment ends without a value.
+    list_ends: Option<SegmentColumn>,
+}
+
+/// The ends of the lists of each row, NULL for most.
+#[derive(Debug, Default)]
+struct ListEnds {
+    valid: Vec<u64>,
+    ends: Vec<u32>,
+    bytes: Vec<u8>,
+}
+
+impl ListEnds {
+    fn add(&mut self, list_ends: &str) {
+        let row = self.ends.len();
+        if row.is_multiple_of(64) {
+            self.valid.push(0);
+        }
+        if let Some(last) = self.valid.last_mut().filter(|_| !list_ends.is_empty()) {
+            *last |= 1 << (row % 64);
+        }
+        self.bytes.extend_from_slice(list_ends.as_bytes());
+        self.ends.push(self.bytes.len() as u32);
+    }
+
+    /// Returns the column of the rows so far; `None` if it has no value.
+    fn pack(&mut self) -> Option<SegmentColumn> {
+        let ListEnds { valid, ends, bytes } = std::mem::take(self);
+        let has_values = !bytes.is_empty();
+        let raw = RawColumn { valid, data: RawData::Text { ends, bytes } };
+        has_values.then(|| SegmentColumn::pack(&raw))
+    }
 }
 
 impl MessageColumns {
@@ -34,9 +67,15 @@ impl MessageColumns {
         MessageColumns { selected, ..MessageColumns::default() }
     }
 
-    /// Adds a complete row: the message's bytes, its offset in the source, and the number of lines
-    /// of the claim before its own. Returns the bytes of memory that it takes.
-    pub(super) fn add(&mut self, message: &[u8], offset: u64, line: u64) -> usize {
+    /// Adds a complete row: the message's bytes, its offset in the source, the number of lines of
+    /// the claim before its own, and the ends of its lists. Returns the bytes of memory that it
+    /// takes.
+    pub(super) fn add(
+        &mut self,
+        message: &[u8],
+        (offset, line): (u64, u64),
+        list_ends: &str,
+    ) -> usize {
         let mut taken = 0;
         if self.selected.line {
             self.lines.push(line);
@@ -57,11 +96,15 @@ impl MessageColumns {
             self.ends.push(self.bytes.len() as u32);
             taken += message.len();
         }
+        if self.selected.list_ends {
+            self.list_ends.add(list_ends);
+            taken += list_ends.len();
+        }
         taken
     }
 
     pub(super) fn is_full(&self) -> bool {
-        self.bytes.len() >= SEGMENT_BYTES_MAX
+        self.bytes.len().max(self.list_ends.bytes.len()) >= SEGMENT_BYTES_MAX
     }
 
     /// Packs the rows, at least one.
@@ -79,6 +122,9 @@ impl MessageColumns {
                 bytes.clear();
                 (self.ends, self.bytes) = (ends, bytes);
             }
+        }
+        if self.selected.list_ends {
+            segment.list_ends = self.list_ends.pack();
         }
         self.segments.push(segment);
     }
@@ -108,6 +154,9 @@ impl MessageColumns {
             }
             let others = [kept.offsets, kept.messages];
             segment.columns.extend(others.into_iter().filter(Option::is_some));
+            if selected.list_ends {
+                segment.columns.push(kept.list_ends);
+            }
         }
         names
     }

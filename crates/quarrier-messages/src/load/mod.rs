@@ -141,7 +141,8 @@ impl<'c> Load<'c> {
 
     /// Adds hidden columns, which [`Table::hidden`] returns: the positions of messages and their
     /// bytes, for statements that name them. They take up to 8 bytes per number, and the length of
-    /// each message, and replace fields with the same names. Has no effect on Arrow and Parquet.
+    /// each message, and replace fields with the same names. Arrow and Parquet have only the line:
+    /// the number of the row in its source.
     #[must_use]
     pub fn hidden(mut self, hidden: HiddenColumns) -> Self {
         self.hidden = hidden;

@@ -4,6 +4,7 @@ use std::io::Read;
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use memchr::memchr_iter;
 use quarrier_core::source::Source;
 use quarrier_core::threads;
 
@@ -61,19 +62,27 @@ impl Lines {
 
     /// Adds consecutive claims, with their numbers in any order; `sum` lines precede them. Returns
     /// the number of lines up to their end.
-    fn add(&mut self, mut claims: Vec<(usize, u64)>, mut sum: u64) -> u64 {
-        claims.sort_unstable();
-        self.before.extend(claims.into_iter().map(|(_, lines)| {
-            let before = sum;
-            sum += lines;
+    fn add(&mut self, mut claims: Account, mut sum: u64) -> u64 {
+        claims.sort_unstable_by_key(|(number, _)| *number);
+        self.before.extend(claims.into_iter().map(|(_, claim)| {
+            let before = sum + claim.before;
+            sum += claim.lines;
             before
         }));
         sum
     }
 }
 
-/// The claims of a worker, with the number of lines that start in each.
-type Account = Vec<(usize, u64)>;
+/// The claims of a worker, by their numbers.
+type Account = Vec<(usize, ClaimLines)>;
+
+/// The lines of a claim: those that start in it, or its line feeds if the format counts these.
+#[derive(Debug, Clone, Copy, Default)]
+struct ClaimLines {
+    lines: u64,
+    /// How many of them precede the first message that starts in the claim.
+    before: u64,
+}
 
 impl<'l> Crew<'l> {
     /// Makes a crew that hands over its messages whenever they take more than `bytes_max` bytes.
@@ -160,7 +169,7 @@ impl<'l> Crew<'l> {
                     worker.reader.read(&mut chunk, &mut worker.batch);
                     worker.batch.end();
                     stream.learn(bytes.len() as u64, worker.learn(before, held));
-                    account.push((block.number, chunk.lines));
+                    account.push((block.number, ClaimLines { lines: chunk.lines, before: 0 }));
                 }
                 Ok(account)
             })?;
@@ -242,10 +251,16 @@ impl Worker {
         self.batch.messages() - messages
     }
 
-    /// Parses the messages that start in `own`; returns the number of lines that start there.
-    fn claim(&mut self, load: &Load<'_>, source: &dyn Source, own: Range<u64>) -> Result<u64> {
+    /// Parses the messages that start in `own`; returns the number of lines there.
+    fn claim(
+        &mut self,
+        load: &Load<'_>,
+        source: &dyn Source,
+        own: Range<u64>,
+    ) -> Result<ClaimLines> {
         let Worker { batch, reader, bytes } = self;
-        let Some(mut at) = first(reader, bytes, source, &own)? else { return Ok(0) };
+        let (first, before) = first(reader, bytes, source, &own)?;
+        let Some(mut at) = first else { return Ok(ClaimLines { lines: before, before }) };
         let mut state =
             Chunk { bytes: &[], at: 0, until: 0, is_end: false, is_inside: false, lines: 0 };
         loop {
@@ -271,31 +286,58 @@ impl Worker {
             at = 0;
         }
         batch.end();
-        Ok(state.lines)
+        // The last message may extend beyond the claim. Its line feeds there belong to the next
+        // claim.
+        let beyond = match reader.counts_line_feeds() {
+            true => line_feeds(bytes, own.end..bytes.offset() + at as u64),
+            false => 0,
+        };
+        Ok(ClaimLines { lines: before + state.lines.saturating_sub(beyond), before })
     }
 }
 
-/// Returns the offset in the bytes of the claim's first message; `None` if it has none.
+/// Counts the line feeds in a range of the source, as far as `bytes` holds it.
+fn line_feeds(bytes: &Bytes, range: Range<u64>) -> u64 {
+    let place = |offset: u64| {
+        let place = usize::try_from(offset.saturating_sub(bytes.offset())).unwrap_or(usize::MAX);
+        place.min(bytes.held().len())
+    };
+    let (from, to) = (place(range.start), place(range.end));
+    memchr_iter(b'\n', bytes.held().get(from..to).unwrap_or_default()).count() as u64
+}
+
+/// Returns the offset in the bytes of the claim's first message, `None` if it has none, and the number
+/// of line feeds of the claim before it if the format counts these.
 fn first(
     reader: &FormatReader,
     bytes: &mut Bytes,
     source: &dyn Source,
     own: &Range<u64>,
-) -> Result<Option<usize>> {
+) -> Result<(Option<usize>, u64)> {
     bytes.seek(own.start.saturating_sub(1));
     bytes.more(source, 0, own.end)?;
     if own.start == 0 {
-        return Ok(Some(byte_order_mark(bytes.held())));
+        return Ok((Some(byte_order_mark(bytes.held())), 0));
     }
+    let (mut counted, mut lines) = (own.start, 0);
+    let mut count_to = |bytes: &Bytes, end: u64| {
+        if reader.counts_line_feeds() {
+            lines += line_feeds(bytes, counted..end.min(own.end));
+            counted = end;
+        }
+        lines
+    };
     loop {
         if let Some(at) = reader.start(bytes.held(), 0) {
-            return Ok((bytes.offset() + (at as u64) < own.end).then_some(at));
+            let place = bytes.offset() + at as u64;
+            return Ok(((place < own.end).then_some(at), count_to(bytes, place)));
         }
         // The bytes that mark the start of a message may span two reads.
         let seen = bytes.held().len().saturating_sub(SEEN_AGAIN_BYTES);
         if bytes.offset() + seen as u64 >= own.end || bytes.is_at_end(source) {
-            return Ok(None);
+            return Ok((None, count_to(bytes, own.end)));
         }
+        count_to(bytes, bytes.offset() + seen as u64);
         bytes.more(source, seen, own.end)?;
     }
 }

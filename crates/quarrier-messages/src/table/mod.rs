@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::column::{Data, Dictionary, SegmentColumn, Strings};
-use crate::{Field, HiddenColumns, Kind, Schema, Value, exact};
+use crate::{Field, HiddenColumns, Kind, LIST_ENDS_COLUMN, Schema, Value, exact};
 
 mod assemble;
 
@@ -80,7 +80,8 @@ impl Table {
         self.columns.len() - self.hidden.fields().count()
     }
 
-    /// Hides columns, and moves them to the end. If the table has no rows, adds the missing ones.
+    /// Hides columns, and moves them to the end. If the table has no rows, adds the missing ones. Drops
+    /// the column of the ends of lists if all lists end with a value.
     #[must_use]
     pub fn hiding(mut self, hidden: HiddenColumns) -> Table {
         let mut columns: Vec<_> =
@@ -92,6 +93,9 @@ impl Table {
                 None if self.starts.len() <= 1 => Column::default(),
                 None => continue,
             };
+            if *wanted.name == *LIST_ENDS_COLUMN && column.has_no_value() {
+                continue;
+            }
             self.hidden = self.hidden | HiddenColumns::of_name(&wanted.name);
             columns.push((wanted, column));
         }
@@ -245,6 +249,10 @@ impl Column {
     /// If the segment or row does not exist.
     pub fn text(&self, segment: usize, row: usize) -> Option<&str> {
         self.segments[segment].text(row, self.strings())
+    }
+
+    fn has_no_value(&self) -> bool {
+        self.segments.iter().all(|segment| matches!(segment.data(), Data::Null))
     }
 
     fn strings(&self) -> Option<&Strings> {

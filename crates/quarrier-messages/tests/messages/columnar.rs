@@ -7,7 +7,7 @@ use arrow_array::{ArrayRef, Float64Array, Int64Array, RecordBatch, StringArray};
 use arrow_ipc::CompressionType;
 use arrow_ipc::writer::{FileWriter, IpcWriteOptions, StreamWriter};
 use quarrier_core::source::Memory;
-use quarrier_messages::{Error, Field, Format, Kind, Limits, Load, Schema};
+use quarrier_messages::{Error, Field, Format, HiddenColumns, Kind, Limits, Load, Schema, Value};
 
 use crate::formats::{load, rows};
 
@@ -54,6 +54,40 @@ fn every_codec_gives_the_same_rows_in_order() {
     for codec in [None, Some(CompressionType::LZ4_FRAME), Some(CompressionType::ZSTD)] {
         assert!(rows(&load(&Format::Arrow, &arrow_file(codec))) == expected, "{codec:?}");
     }
+}
+
+#[test]
+fn rows_have_numbers_as_their_lines_and_no_bytes() {
+    let all = HiddenColumns { line: true, offset: true, message: true, list_ends: true };
+    let line = HiddenColumns { line: true, ..HiddenColumns::default() };
+    let (one, two) = (Memory::new("1", arrow_file(None)), Memory::new("2", arrow_stream()));
+    let load = Load::new(Format::Arrow).workers(2).hidden(all);
+    let mut tables = Vec::new();
+    let rest = load.run_in_pieces(&[&one, &two], 1 << 20, &mut |piece| {
+        tables.push(piece.table);
+        Ok(())
+    });
+    tables.push(rest.unwrap().table);
+    assert!(tables.len() > 1);
+    let mut lines = (1..=ROWS).chain(1..=ROWS);
+    for table in tables {
+        assert_eq!((table.hidden(), table.visible()), (line, 3));
+        assert_eq!(&*table.schema().fields[3].name, "_line");
+        for row in 0..table.rows() {
+            assert_eq!(Value::Integer(lines.next().unwrap()), table.value(row, 3));
+        }
+    }
+    assert_eq!(lines.next(), None);
+    let names: Int64Array = [7, 8].into_iter().map(Some).collect();
+    let taken = RecordBatch::try_from_iter([("_line", Arc::new(names) as ArrayRef)]).unwrap();
+    let mut stream = Vec::new();
+    let mut writer = StreamWriter::try_new(&mut stream, &taken.schema()).unwrap();
+    writer.write(&taken).unwrap();
+    writer.finish().unwrap();
+    drop(writer);
+    let loaded = load.run(&[&Memory::new("3", stream)]).unwrap();
+    assert_eq!((loaded.refused.count, &*loaded.refused.names[0]), (1, "_line"));
+    assert_eq!(loaded.table.value(1, 0), Value::Integer(2));
 }
 
 #[test]

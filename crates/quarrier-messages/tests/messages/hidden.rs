@@ -15,7 +15,8 @@ use quarrier_messages::{
 
 use crate::fix::message;
 
-const ALL: HiddenColumns = HiddenColumns { line: true, offset: true, message: true };
+const ALL: HiddenColumns =
+    HiddenColumns { line: true, offset: true, message: true, list_ends: false };
 
 fn load(format: &Format, bytes: &[u8], workers: usize) -> Loaded {
     // Small claims, so that every worker takes some.
@@ -163,4 +164,54 @@ fn bytes_that_are_kept_stay_visible() {
     assert_eq!(table.hidden(), HiddenColumns { message: false, ..ALL });
     assert_eq!(table.schema().position(MESSAGE_COLUMN), Some(1));
     assert_eq!(table.visible(), 2);
+}
+
+/// Returns the ends of the lists of each message; empty if the column has no value or does not
+/// exist.
+fn list_ends(format: &Format, text: &str, workers: usize) -> Vec<String> {
+    let packing = Packing { claim_bytes: 4_096, segment_rows: 100, ..Packing::default() };
+    let hidden = HiddenColumns { list_ends: true, ..HiddenColumns::default() };
+    let load = Load::new(format.clone()).workers(workers).packing(packing).hidden(hidden);
+    let table = load.run(&[&Memory::new("log", text.to_string())]).unwrap().table;
+    assert!(table.hidden() == hidden || table.hidden().is_none());
+    let column = table.hidden().list_ends.then(|| table.visible());
+    let text = |row| match column.map(|column| table.value(row, column)) {
+        Some(Value::Text(text)) => text.to_string(),
+        _ => String::new(),
+    };
+    (0..table.rows()).map(text).collect()
+}
+
+#[test]
+fn lists_that_end_without_a_value_are_kept() {
+    let cases = [
+        ("{\"leg\":[{\"qty\":1},{\"qty\":null}]}", "\nleg[2]"),
+        ("{\"leg\":[{\"qty\":1},{\"qty\":2}]}", ""),
+        ("{\"leg\":[{\"qty\":null},{\"qty\":2}]}", ""),
+        ("{\"leg\":[{\"qty\":1},{}]}", "\nleg[2]"),
+        ("{\"leg\":[{\"qty\":1,\"x\":null},{\"x\":[],\"qty\":7}]}", ""),
+        ("{\"leg\":[1,null]}", "\nleg[2]"),
+        ("{\"leg\":[null, 1]}", ""),
+        ("{\"leg\":[]}", ""),
+        ("{\"leg\":null}", ""),
+        ("{\"leg\":[false]}", ""),
+        ("{\"leg\":[[]]}", "\nleg[1]"),
+        ("{\"leg\":[[],[1,null]]}", "\nleg[1][2]"),
+        ("{\"leg\":[[null],[1]]}", "\nleg[0][1]"),
+        ("{\"a\":{\"leg\":[1,{\"x\":[null]}]},\"b\":1}", "\na.leg[1].x[1]\na.leg[2]"),
+        ("{\"a\\nb\":[null]}", "\na\u{2424}b[1]"),
+        ("{\"a\":1}", ""),
+    ];
+    // Each after each, so that templates are learned and tried.
+    let pairs = (0..cases.len()).flat_map(|one| (0..cases.len()).flat_map(move |two| [one, two]));
+    let order: Vec<usize> = pairs.collect();
+    let log: String = order.iter().map(|&at| format!("{}\n", cases[at].0)).collect();
+    let expected: Vec<&str> = order.iter().map(|&at| cases[at].1).collect();
+    for workers in [1, 3] {
+        assert_eq!(list_ends(&Format::Json, &log, workers), expected);
+    }
+    let without = "{\"leg\":[1]}\n{\"leg\":[1,2]}\n";
+    assert_eq!(list_ends(&Format::Json, without, 1), ["", ""]);
+    let xml = "<l><o><leg><q>1</q></leg><leg/></o><o><leg/><leg q='1'/></o><o><leg/></o></l>";
+    assert_eq!(list_ends(&Format::Xml(Xml::default()), xml, 1), ["\nleg[2]", "", ""]);
 }

@@ -13,6 +13,7 @@ mod hidden;
 mod json;
 mod keep_bytes;
 mod kinds;
+mod lines;
 mod load;
 mod minefield;
 mod pack;

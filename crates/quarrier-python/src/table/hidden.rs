@@ -31,6 +31,10 @@ pub(super) struct Loading {
     pub(super) loaded: Mutex<Option<Arc<Packed>>>,
 }
 
+/// The hidden column of the ends of lists. Every table of messages has it if a list needs it.
+pub(super) const LIST_ENDS: HiddenColumns =
+    HiddenColumns { line: false, offset: false, message: false, list_ends: true };
+
 /// Returns the hidden columns that one of the statements may name.
 pub(super) fn named_in<'t>(statements: impl IntoIterator<Item = &'t str>) -> HiddenColumns {
     let named = statements.into_iter().map(HiddenColumns::named_in);
@@ -51,10 +55,10 @@ impl Origin {
         };
         let before = lock(&loading.loaded).clone();
         let before = before.as_ref();
-        if let Some(table) = before.filter(|table| table.hidden().contains(hidden)) {
+        if let Some(table) = before.filter(|table| has_columns(table, hidden)) {
             return Ok(Rows::Packed(Arc::clone(table)));
         }
-        let hidden = before.map_or(hidden, |table| table.hidden() | hidden);
+        let hidden = before.map_or(hidden, |table| table.hidden() | hidden) | LIST_ENDS;
         let loaded = interruptible(py, |stop| {
             let opener = host::opener(OpenOptions::default(), stop);
             let sources = Sources::of([&loading.path]);
@@ -66,4 +70,10 @@ impl Origin {
         *lock(&loading.loaded) = Some(Arc::clone(&table));
         Ok(Rows::Packed(table))
     }
+}
+
+/// Whether a table has the selected hidden columns. It already has the ends of lists if a list
+/// needs them.
+fn has_columns(table: &Packed, selected: HiddenColumns) -> bool {
+    table.hidden().contains(selected.without(LIST_ENDS))
 }

@@ -31,6 +31,9 @@ pub(crate) struct Table {
     rejected: u64,
     /// Its origin, if it was loaded from messages.
     origin: Option<hidden::Origin>,
+    /// The same rows with the ends of lists, which conditions on lists need; `None` if all lists end
+    /// with a value.
+    with_list_ends: Option<Rows>,
     /// The columns that would be hidden but were requested.
     visible: HiddenColumns,
 }
@@ -38,7 +41,8 @@ pub(crate) struct Table {
 impl Table {
     pub(crate) fn of(rows: Rows) -> Self {
         let visible = HiddenColumns::default();
-        Table { rows, rejects: Vec::new(), rejected: 0, origin: None, visible }
+        let (origin, with_list_ends) = (None, None);
+        Table { rows, rejects: Vec::new(), rejected: 0, origin, with_list_ends, visible }
     }
 
     /// Loads messages from a path or bytes, with these hidden columns.
@@ -60,12 +64,14 @@ impl Table {
         statements: impl IntoIterator<Item = &'t str>,
     ) -> (Rows, Option<PyErr>) {
         let named = hidden::named_in(statements).without(self.visible);
+        let positions = named.without(hidden::LIST_ENDS);
+        let rows = self.with_list_ends.as_ref().filter(|_| named.list_ends);
         match &self.origin {
-            Some(origin) if !named.is_none() => match origin.rows_with(py, named) {
+            Some(origin) if !positions.is_none() => match origin.rows_with(py, named) {
                 Ok(rows) => (rows, None),
                 Err(error) => (self.rows.clone(), Some(error)),
             },
-            _ => (self.rows.clone(), None),
+            _ => (rows.unwrap_or(&self.rows).clone(), None),
         }
     }
 
@@ -116,10 +122,13 @@ impl Table {
         keep_bytes: bool,
         workers: Option<Count>,
     ) -> PyResult<Self> {
-        let hidden = (keep_bytes, HiddenColumns::default());
-        let (loaded, origin) = load::load(source, format, dictionary, hidden, workers)?;
+        let hidden = (keep_bytes, hidden::LIST_ENDS);
+        let (mut loaded, origin) = load::load(source, format, dictionary, hidden, workers)?;
         let visible = HiddenColumns { message: keep_bytes, ..HiddenColumns::default() };
-        Ok(Table { origin: Some(origin), visible, ..loaded.into() })
+        let shown = loaded.table.without_hidden();
+        let all = std::mem::replace(&mut loaded.table, shown);
+        let with_list_ends = all.hidden().list_ends.then(|| Rows::Packed(Arc::new(all)));
+        Ok(Table { origin: Some(origin), with_list_ends, visible, ..loaded.into() })
     }
 
     /// Copies data from any object with the Arrow PyCapsule interface (pyarrow, polars, pandas,

@@ -163,7 +163,7 @@ impl Reading {
             met.hidden = rest.table.hidden();
             return Ok(Pass::Done((Arc::new(Messages::new(Arc::new(rest.table))), met)));
         }
-        met.hidden = rest.table.hidden();
+        met.hidden = met.hidden | rest.table.hidden();
         pieces.add(rest.table)?;
         give_back_freed_memory();
         Ok(match pieces.wider() {
@@ -211,6 +211,7 @@ fn meet(met: &mut Loaded, piece: &mut quarrier::tables::Loaded) {
         rejects_by_file,
         rejects: std::mem::take(&mut piece.rejects),
         fields_left_out: piece.refused.count,
+        hidden: piece.table.hidden(),
         has_replaced: piece.refused.names.iter().any(|name| piece.table.hidden().has(name)),
         ..Loaded::default()
     });

@@ -153,6 +153,8 @@ pub(crate) async fn open(
         // Only files are probed, since the first bytes of a pipe can be read only once.
         if let Named::Path(path) = named
             && named.is_seekable()
+            // Only a load numbers the rows.
+            && !opening.hidden.line
             && is_parquet(path)
         {
             let table = parquet::table(context, path).await?;

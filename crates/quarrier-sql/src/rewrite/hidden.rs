@@ -11,6 +11,7 @@ use datafusion::sql::sqlparser::ast::{
 };
 use quarrier_messages::HiddenColumns;
 
+use super::lists::has_lists;
 use super::refused;
 use super::walk::{Flow, Stop, ended, walk};
 use crate::Result;
@@ -29,9 +30,11 @@ pub(crate) fn is_name_with_hidden(name: &str) -> bool {
     name.ends_with('\0')
 }
 
-/// The hidden columns that a statement names.
+/// The hidden columns that a statement names, or that its lists need.
 pub(crate) fn hidden_columns<S: VisitMut>(statement: &mut S) -> HiddenColumns {
-    let mut finder = Finder { found: HiddenColumns::default() };
+    let list_ends = has_lists(statement);
+    let found = HiddenColumns { list_ends, ..HiddenColumns::default() };
+    let mut finder = Finder { found };
     let _ = walk(statement, &mut finder);
     finder.found
 }

@@ -131,6 +131,29 @@ fn spilled_and_stored_tables_have_hidden_columns() {
 }
 
 #[test]
+fn rows_of_arrow_and_parquet_have_their_number() {
+    let folder = Folder::new();
+    folder.file("f.ndjson", JSON);
+    let arrow = folder.run(&["SELECT a FROM 'f.ndjson' ORDER BY a", "--format", "arrow"]);
+    std::fs::write(folder.path("f.arrow"), arrow.stdout).unwrap();
+    folder.run(&["COPY (SELECT a FROM 'f.ndjson' ORDER BY a) TO 'f.parquet'"]);
+    for file in ["f.arrow", "f.parquet"] {
+        let sql = format!("SELECT _line, a FROM '{file}' WHERE _line > 1 ORDER BY a");
+        assert_eq!(ask(&folder, &[&sql]), "_line,a\n2,2\n3,3\n", "{file}");
+        let sql = format!("SELECT * FROM '{file}' WHERE _line = 1");
+        assert_eq!(ask(&folder, &[&sql]), "a\n1\n", "{file}");
+        let sql = format!("SELECT * FROM '{file}'");
+        assert_eq!(ask(&folder, &[&sql]), "a\n1\n2\n3\n", "{file}");
+        for name in ["_offset", "_message"] {
+            let output = folder.run(&[&format!("SELECT {name} FROM '{file}'")]);
+            assert_eq!(output.status.code(), Some(2), "{file}: {output:?}");
+            let said = text(&output.stderr);
+            assert!(said.contains("rows of Arrow and Parquet have _line"), "{said}");
+        }
+    }
+}
+
+#[test]
 fn hidden_columns_replace_fields_of_their_names() {
     let folder = Folder::new();
     folder.file("f.ndjson", "{\"_line\":70,\"a\":1}\n{\"_line\":80,\"a\":2}\n");

@@ -93,6 +93,63 @@ fn unnest_makes_a_row_for_each_element() {
 }
 
 #[test]
+fn lists_may_end_with_null() {
+    let folder = Folder::new();
+    folder.file(
+        "m.ndjson",
+        "{\"id\":1,\"leg\":[{\"qty\":1},{\"qty\":null}],\"my_tag\":[1,null]}\n\
+         {\"id\":2,\"leg\":[{\"qty\":1}],\"my_tag\":[1]}\n\
+         {\"id\":3,\"leg\":[{},{},{}],\"my_tag\":[null]}\n{\"id\":4,\"leg\":[],\"my_tag\":[]}\n",
+    );
+    for (sql, head, rows) in [
+        ("SELECT id, 0 < ALL (leg[*].qty) AS a FROM m", "id,a", "1,\n2,true\n3,\n4,true\n"),
+        ("SELECT id, 9 = ANY (my_tag[*]) AS a FROM m", "id,a", "1,\n2,false\n3,\n4,false\n"),
+        ("SELECT id, 1 = ANY (M.LEG[*].QTY) AS a FROM m", "id,a", "1,true\n2,true\n3,\n4,false\n"),
+        ("SELECT id FROM m WHERE (9 = ANY (leg[*].qty)) IS UNKNOWN", "id", "1\n3\n"),
+        ("SELECT id, l.qty FROM m, UNNEST(leg) AS l", "id,qty", "1,1\n1,\n2,1\n3,\n3,\n3,\n"),
+        ("SELECT id, UNNEST(my_tag) AS t FROM m", "id,t", "1,1\n1,\n2,1\n3,\n"),
+        (
+            "SELECT id, count(*) AS n FROM m, UNNEST(leg) AS l WHERE (0 < ALL (leg[*].qty)) IS UNKNOWN \
+             GROUP BY id ORDER BY id",
+            "id,n",
+            "1,2\n3,3\n",
+        ),
+        (
+            "SELECT * FROM m WHERE 1 = ANY (leg[*].qty) AND id = 1",
+            "id,leg[0].qty,leg[1].qty,my_tag[0],my_tag[1]",
+            "1,1,,1,\n",
+        ),
+    ] {
+        assert_eq!(ask(&folder, sql), format!("{head}\n{rows}"), "{sql}");
+    }
+}
+
+#[test]
+fn long_lists_are_compared_and_unnested() {
+    let folder = Folder::new();
+    let list = |id: u32, last: &str| {
+        let legs: String = (0..900).map(|n| format!("{{\"qty\":{n}}},")).collect();
+        format!("{{\"id\":{id},\"leg\":[{legs}{last}],\"tag\":[{}\"z\"]}}\n", "\"a\",".repeat(200))
+    };
+    let log =
+        list(1, "{\"qty\":1000}") + &list(2, "{\"qty\":null}") + &list(3, "{}") + "{\"id\":4}\n";
+    folder.file("m.ndjson", &log);
+    for (sql, head, rows) in [
+        ("SELECT id FROM m WHERE 950 < ANY (leg[*].qty)", "id", "1\n"),
+        ("SELECT id, 950 < ANY (leg[*].qty) AS a FROM m", "id,a", "1,true\n2,\n3,\n4,false\n"),
+        (
+            "SELECT id, id - 2 <= ALL (leg[*].qty) AS a FROM m",
+            "id,a",
+            "1,true\n2,\n3,false\n4,true\n",
+        ),
+        ("SELECT id FROM m WHERE 'z' = ANY (tag[*]) AND id > 1", "id", "2\n3\n"),
+        ("SELECT count(*) AS n, count(l.qty) AS q FROM m, UNNEST(leg) AS l", "n,q", "2703,2701\n"),
+    ] {
+        assert_eq!(ask(&folder, sql), format!("{head}\n{rows}"), "{sql}");
+    }
+}
+
+#[test]
 fn unsupported_uses_of_lists_are_refused() {
     let folder = folder();
     for (sql, reason) in [

@@ -7,7 +7,8 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 
 use quarrier_core::sync::lock;
-use quarrier_filter::{Expr, Sieve, sql};
+use quarrier_filter::sql::{self, Lists};
+use quarrier_filter::{Expr, Sieve};
 use quarrier_messages::{Field, Kind, Schema, Value};
 
 use crate::{Error, Result, read_instructions};
@@ -70,17 +71,11 @@ impl Conditions {
         self.written.iter().map(|written| &*written.text)
     }
 
-    /// Whether a condition names a list. All columns must then be known, since any may be an element of
-    /// the list.
-    pub(super) fn name_lists(&self) -> bool {
-        self.strings().any(sql::is_list)
-    }
-
     /// Whether the conditions are valid for columns with these names and some types.
     pub(super) fn are_right_somewhere(&self, schema: &Schema) -> bool {
         let unknown = |field: &Field| Field { name: field.name.clone(), kind: Kind::Null };
         let mut schema = Schema { fields: schema.fields.iter().map(unknown).collect() };
-        self.bind(&mut schema).is_ok()
+        self.bind(&mut schema, Lists::default()).is_ok()
     }
 
     /// Binds all conditions to the columns of a table.
@@ -89,34 +84,47 @@ impl Conditions {
     /// [`Error::Condition`] for the first invalid condition, [`Error::NoColumn`] for the first column
     /// that the table lacks.
     pub fn bound(&self, schema: &Schema) -> Result<Vec<Expr>> {
-        let Bound { exprs, unknown } = self.bind(&mut schema.clone())?;
-        match unknown.into_iter().next() {
-            Some(Unknown { name, reason, .. }) => Err(Error::NoColumn { name, reason }),
-            None => Ok(exprs),
-        }
+        let bind = |written: &Written| {
+            let bound = sql::condition(&written.text, schema);
+            bound.map_err(|error| match error {
+                quarrier_filter::Error::Column { name, error } => {
+                    let reason = format!("{}: {error}", written.place);
+                    Error::NoColumn { name: name.to_string(), reason }
+                }
+                error => Error::Condition { place: written.place.clone(), error },
+            })
+        };
+        sql::together(|| self.written.iter().map(bind).collect())
     }
 
     /// Binds all conditions. Columns that `schema` lacks are added to it with [`Kind::Null`], and
-    /// returned with the error to report if no message has such a column.
+    /// returned with the error to report if no message has such a column. Lists that conditions name
+    /// are added to `lists` in the same way, with columns for their elements.
     ///
     /// # Errors
     /// [`Error::Condition`] for the first invalid condition.
-    pub(super) fn bind(&self, schema: &mut Schema) -> Result<Bound> {
-        sql::together(|| self.bind_each(schema))
+    pub(super) fn bind(&self, schema: &mut Schema, lists: Lists) -> Result<Bound> {
+        sql::together(|| self.bind_each(schema, lists))
     }
 
-    fn bind_each(&self, schema: &mut Schema) -> Result<Bound> {
-        let mut bound = Bound { exprs: Vec::new(), unknown: Vec::new() };
+    fn bind_each(&self, schema: &mut Schema, lists: Lists) -> Result<Bound> {
+        let mut bound = Bound { exprs: Vec::new(), unknown: Vec::new(), lists };
         for written in &self.written {
+            let unknown = |name: &str, error: &quarrier_filter::Error| Unknown {
+                name: name.to_string(),
+                reason: format!("{}: {error}", written.place),
+            };
             let expr = loop {
-                match sql::condition(&written.text, schema) {
+                match sql::condition_of_messages(&written.text, schema, &bound.lists) {
                     Ok(expr) => break expr,
                     Err(quarrier_filter::Error::Column { name, error }) => {
-                        bound.unknown.push(Unknown {
-                            name: name.to_string(),
-                            reason: format!("{}: {error}", written.place),
-                        });
+                        bound.unknown.push(unknown(&name, &error));
                         schema.fields.push(Field { name, kind: Kind::Null });
+                    }
+                    Err(quarrier_filter::Error::List { path, error }) => {
+                        if !bound.lists.add(&path, schema) {
+                            bound.unknown.push(unknown(&path, &error));
+                        }
                     }
                     Err(error) => {
                         return Err(Error::Condition { place: written.place.clone(), error });
@@ -134,6 +142,7 @@ impl Conditions {
 pub(super) struct Bound {
     pub(super) exprs: Vec<Expr>,
     pub(super) unknown: Vec<Unknown>,
+    pub(super) lists: Lists,
 }
 
 /// A requested column that no message has had yet.
@@ -163,12 +172,23 @@ fn of_text(path: &Path, text: &str) -> std::result::Result<Vec<Written>, String>
     }
 }
 
-/// Sieves for messages with values of types not seen before.
+/// Sieves for messages with values of types not seen before, and with longer lists.
 #[derive(Debug)]
 pub(super) struct Rebinding {
     conditions: Arc<Conditions>,
-    schema: Schema,
-    known: Mutex<HashMap<Misfits, Arc<Rebound>>>,
+    stage: Mutex<Arc<Stage>>,
+    known: Mutex<HashMap<(usize, Misfits), Arc<Rebound>>>,
+}
+
+/// The conditions bound to the columns of some messages. Later stages append columns for more
+/// elements of lists; earlier columns keep their indexes.
+#[derive(Debug)]
+pub(super) struct Stage {
+    /// The number of earlier stages.
+    pub(super) number: usize,
+    pub(super) schema: Schema,
+    pub(super) lists: Lists,
+    pub(super) sieve: Sieve,
 }
 
 /// Columns of the schema with other types, in order.
@@ -187,47 +207,81 @@ pub(super) struct Rebound {
 const KNOWN_MAX: usize = 256;
 
 impl Rebinding {
-    pub(super) fn new(conditions: Arc<Conditions>, schema: Schema) -> Self {
-        Rebinding { conditions, schema, known: Mutex::default() }
+    /// Starts with the conditions bound to a schema with these lists.
+    pub(super) fn new(
+        conditions: Arc<Conditions>,
+        (schema, lists): (Schema, Lists),
+        sieve: &Sieve,
+    ) -> Self {
+        let stage = Stage { number: 0, schema, lists, sieve: sieve.clone() };
+        Rebinding { conditions, stage: Mutex::new(Arc::new(stage)), known: Mutex::default() }
     }
 
-    /// The schema that the conditions are first bound to.
-    pub(super) fn schema(&self) -> &Schema {
-        &self.schema
+    /// The latest stage.
+    pub(super) fn stage(&self) -> Arc<Stage> {
+        Arc::clone(&lock(&self.stage))
     }
 
-    /// The conditions bound to the types that a message needs. The result depends only on that message
-    /// and the sample, not on other messages.
-    pub(super) fn rebound(&self, misfits: &Misfits) -> Arc<Rebound> {
+    /// Returns a stage with columns for these elements: pairs of a list's number and an index.
+    ///
+    /// # Errors
+    /// A condition becomes too large.
+    pub(super) fn with_elements(
+        &self,
+        elements: &[(usize, u64)],
+    ) -> quarrier_filter::Result<Arc<Stage>> {
+        let mut last = lock(&self.stage);
+        if elements.iter().all(|&(list, index)| last.lists.has(list, index)) {
+            return Ok(Arc::clone(&last));
+        }
+        let (mut schema, mut lists) = (last.schema.clone(), last.lists.clone());
+        for &(list, index) in elements {
+            lists.grow(list, index, &mut schema);
+        }
+        let bind = |written: &Written| sql::condition_of_messages(&written.text, &schema, &lists);
+        let bound: quarrier_filter::Result<Vec<Expr>> =
+            sql::together(|| self.conditions.written.iter().map(bind).collect());
+        let exprs = bound?;
+        let sieve = Sieve::new(&schema, &exprs).with_lists(&lists);
+        *last = Arc::new(Stage { number: last.number + 1, schema, lists, sieve });
+        Ok(Arc::clone(&last))
+    }
+
+    /// The conditions of a stage bound to the types that a message needs. The result depends only on
+    /// that message and the sample, not on other messages.
+    pub(super) fn rebound(&self, stage: &Stage, misfits: &Misfits) -> Arc<Rebound> {
         let known = || lock(&self.known);
-        if let Some(rebound) = known().get(misfits) {
+        let key = (stage.number, misfits.clone());
+        if let Some(rebound) = known().get(&key) {
             return Arc::clone(rebound);
         }
-        let rebound = Arc::new(self.bind(misfits));
+        let rebound = Arc::new(self.bind(stage, misfits));
         let mut known = known();
         if known.len() >= KNOWN_MAX {
             known.clear();
         }
-        known.insert(misfits.clone(), Arc::clone(&rebound));
+        known.insert(key, Arc::clone(&rebound));
         rebound
     }
 
-    fn bind(&self, misfits: &Misfits) -> Rebound {
-        let mut schema = self.schema.clone();
+    fn bind(&self, stage: &Stage, misfits: &Misfits) -> Rebound {
+        let Stage { schema: all, lists, .. } = stage;
+        let mut schema = all.clone();
         for &(column, kind) in misfits {
             schema.fields[column].kind = kind;
         }
         let mut is_wrong = false;
         let bound = self.conditions.written.iter().map(|written| {
-            let bound = sql::condition(&written.text, &schema);
+            let bound = sql::condition_of_messages(&written.text, &schema, lists);
             is_wrong |= bound.is_err();
             bound.unwrap_or(Expr::Literal(Value::Boolean(false)))
         });
         let exprs: Vec<Expr> = bound.collect();
         // Fields missing from the sample are still matched by name, ignoring case.
-        let fields = self.schema.fields.iter().enumerate();
+        let fields = all.fields.iter().enumerate();
         let open = fields.filter(|(_, field)| field.kind == Kind::Null).map(|(column, _)| column);
-        Rebound { sieve: Sieve::new(&schema, &exprs).open(open), is_wrong }
+        let sieve = Sieve::new(&schema, &exprs).open(open).with_lists(lists);
+        Rebound { sieve, is_wrong }
     }
 }
 

@@ -61,6 +61,8 @@ pub(super) struct Drain<'d, 's> {
     worker: Worker<'s>,
     /// Whether messages can be found from any offset, instead of read in order.
     is_found_anywhere: bool,
+    /// Whether the lines of messages are counted by their line feeds.
+    counts_line_feeds: bool,
     message_bytes_max: usize,
     /// The start of the source's first message.
     first: usize,
@@ -96,9 +98,10 @@ impl<'d, 's> Drain<'d, 's> {
             printed: Printed::default(),
             earlier,
             setup,
-            kinds: vec![None; setup.rebinding.schema().fields.len()],
+            kinds: Vec::new(),
             worker: Worker::new(setup),
             is_found_anywhere: setup.reader().is_found_anywhere() && !setup.hidden.are_in_order(),
+            counts_line_feeds: setup.reader().counts_line_feeds(),
             message_bytes_max: setup.limits.message_bytes_max,
             first: setup.first,
             found: ChunkOutput::default(),
@@ -142,6 +145,9 @@ impl<'d, 's> Drain<'d, 's> {
         let has_start = head < chunk.data.len();
         if self.is_inside && self.is_found_anywhere {
             // The bytes continue a message that is too long.
+            if self.counts_line_feeds {
+                self.lines += memchr_iter(b'\n', &chunk.data[..head]).count() as u64;
+            }
             self.is_inside = !has_start;
             self.offset = chunk.offset + head as u64;
             return ControlFlow::Continue(());
@@ -182,6 +188,8 @@ impl<'d, 's> Drain<'d, 's> {
         let carry = std::mem::take(&mut self.carry);
         let mut found = std::mem::take(&mut self.found);
         let at = if self.offset == 0 { self.first.min(carry.len()) } else { 0 };
+        // The line feeds of a header.
+        self.lines += memchr_iter(b'\n', &carry[..at]).count() as u64;
         let unreadable = std::mem::take(&mut self.unreadable);
         let (offset, unreadable) = (self.offset, unreadable.as_slice());
         let place = pipeline::Chunk { offset, unreadable, ..pipeline::Chunk::whole(&carry) };
@@ -268,14 +276,19 @@ impl<'d, 's> Drain<'d, 's> {
         offset: u64,
     ) -> Option<RereadReason> {
         let rebinding = &self.setup.rebinding;
+        if found.misfits.is_empty() {
+            return None;
+        }
+        let stage = rebinding.stage();
+        self.kinds.resize(stage.schema.fields.len(), None);
         for misfit in found.misfits.iter().filter(|misfit| misfit.at < end) {
-            let field = &rebinding.schema().fields[misfit.column];
+            let field = &stage.schema.fields[misfit.column];
             let known = &mut self.kinds[misfit.column];
             let before = match (*known, field.kind) {
                 // All values so far were NULL, whose type does not matter.
                 (None, Kind::Null) => {
                     *known = Some(misfit.kind);
-                    let bound = rebinding.rebound(&vec![(misfit.column, misfit.kind)]);
+                    let bound = rebinding.rebound(&stage, &vec![(misfit.column, misfit.kind)]);
                     if !bound.is_wrong {
                         continue;
                     }
@@ -290,7 +303,7 @@ impl<'d, 's> Drain<'d, 's> {
                 self.name,
                 self.lines + misfit.line + 1,
                 offset + misfit.at as u64,
-                field.name,
+                field.name.split('\0').next().unwrap_or_default(),
                 named_kind(misfit.kind),
                 named_kind(before)
             );

@@ -169,7 +169,9 @@ impl Filter {
         let tested = self.conditions.strings().map(HiddenColumns::named_in);
         let shown = self.columns.iter().flatten().map(|name| HiddenColumns::of_name(name));
         let none = HiddenColumns::default();
-        (tested.fold(none, all), shown.fold(none, all))
+        // The sieve evaluates lists without this column, while messages are parsed.
+        let positions = |hidden: HiddenColumns| HiddenColumns { list_ends: false, ..hidden };
+        (positions(tested.fold(none, all)), positions(shown.fold(none, all)))
     }
 
     /// The conditions, in order.

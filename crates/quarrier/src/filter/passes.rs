@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use quarrier_core::pipeline::Run;
+use quarrier_filter::sql::Lists;
 use quarrier_filter::{Expr, Sieve};
 use quarrier_messages::build::KindFinder;
 use quarrier_messages::{Field, Schema, Value};
@@ -65,13 +66,15 @@ impl Session<'_, '_> {
         let (_, opening, first) =
             sample.opened(&format, &self.filter.limits).map_err(Ended::Failed)?;
         let every = Expr::Literal(Value::Boolean(true));
+        let sieve = Sieve::new(&Schema::default(), &[every]);
+        let none = (Schema::default(), Lists::default());
         Ok(Setup {
             format,
             limits: self.filter.limits.clone(),
             opening,
             first,
-            sieve: Sieve::new(&Schema::default(), &[every]),
-            rebinding: Rebinding::new(Arc::new(Conditions::none()), Schema::default()),
+            rebinding: Rebinding::new(Arc::new(Conditions::none()), none, &sieve),
+            sieve,
             output_kind: OutputKind::Kinds,
             hidden: HiddenNames::default(),
             lists_rejects: false,

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use quarrier_core::pipeline::Run;
 use quarrier_core::source::Source;
 use quarrier_filter::Sieve;
+use quarrier_filter::sql::Lists;
 use quarrier_messages::{Field, Format, HiddenColumns, Kind, Schema};
 
 use super::again::{Origin, Printed, RereadReason, Tape};
@@ -263,18 +264,11 @@ impl<'f, 'w> Session<'f, 'w> {
         let has_fields = !self.schema.fields.is_empty();
         let (tested, shown) = filter.hidden();
         (tested | shown).add_to(&mut self.schema);
-        if filter.conditions.name_lists() && !is_all {
-            let said = format!("{name}: the elements of a list, [*], are only known at the end");
-            return Err(match filter.follows {
-                true => Ended::Failed(Error::Request(format!("{said}; ask without --follow"))),
-                false => Ended::Again(RereadReason { said, printed: Printed::default() }),
-            });
-        }
         let mut schema = self.schema.clone();
-        let bound = filter.conditions.bind(&mut schema);
+        let bound = filter.conditions.bind(&mut schema, Lists::new(!is_all));
         // A condition that is wrong for the types in the sample may be right for those of all messages.
         let may_be_right = !is_all && filter.conditions.are_right_somewhere(&self.schema);
-        let Bound { exprs, unknown } = bound.map_err(|error| match may_be_right {
+        let Bound { exprs, unknown, lists } = bound.map_err(|error| match may_be_right {
             true => {
                 Ended::Again(RereadReason { said: error.to_string(), printed: Printed::default() })
             }
@@ -293,7 +287,7 @@ impl<'f, 'w> Session<'f, 'w> {
             None => self.output_kind.insert(self.output_kind()).clone(),
         };
         self.bind += started.elapsed();
-        let sieve = Sieve::new(&schema, &exprs);
+        let sieve = Sieve::new(&schema, &exprs).with_lists(&lists);
         // A word of a condition may be part of a string rather than a column name.
         let is_tested = |field: &Field| {
             schema.fields.iter().position(|known| known == field).is_some_and(|at| sieve.names(at))
@@ -306,8 +300,8 @@ impl<'f, 'w> Session<'f, 'w> {
             limits: filter.limits.clone(),
             opening,
             first,
+            rebinding: Rebinding::new(Arc::clone(&filter.conditions), (schema, lists), &sieve),
             sieve,
-            rebinding: Rebinding::new(Arc::clone(&filter.conditions), schema),
             output_kind,
             hidden: HiddenNames { tested, shown },
             lists_rejects: filter.rejects.is_some(),
@@ -419,7 +413,8 @@ impl<'f, 'w> Session<'f, 'w> {
 
     /// Adds columns that occurred after the sample.
     fn learn(&mut self, rebinding: &Rebinding, workers: &[Worker<'_>]) {
-        let schema = rebinding.schema();
+        let stage = rebinding.stage();
+        let schema = &stage.schema;
         let has_seen = |name: &str| {
             let column = schema.position(name);
             workers.iter().any(|worker| {

@@ -8,9 +8,9 @@ use quarrier_core::sync::{into_inner, lock};
 use quarrier_filter::Sieve;
 use quarrier_messages::build::KindFinder;
 use quarrier_messages::frame::{Chunk, Reader, Rejected, Taker};
-use quarrier_messages::{Format, FormatReader, Kind, Limits, Opening};
+use quarrier_messages::{Format, FormatReader, HiddenColumns, Kind, Limits, Opening};
 
-use super::conditions::{Misfits, Rebinding, Rebound};
+use super::conditions::{Misfits, Rebinding, Rebound, Stage};
 use super::hidden::{HiddenNames, PlacedMessage};
 use super::rejects::Reject;
 use super::show::{OutputKind, Shower, Shown};
@@ -143,6 +143,8 @@ pub(super) struct Worker<'s> {
 
 struct State<'s> {
     setup: &'s Setup,
+    /// The columns and lists that the sieve is bound to.
+    stage: Arc<Stage>,
     sieve: Sieve,
     /// The conditions that are true for a message.
     found: Vec<u32>,
@@ -152,6 +154,7 @@ struct State<'s> {
 
 /// Conditions bound to other column types, with a parser for them.
 struct ReboundConditions {
+    stage: usize,
     misfits: Misfits,
     reader: FormatReader,
     sieve: Sieve,
@@ -168,14 +171,30 @@ impl<'s> Worker<'s> {
     pub(super) fn new(setup: &'s Setup) -> Self {
         let reader = setup.reader();
         let shower = Shower::new(&setup.output_kind, setup.reader());
+        let stage = setup.rebinding.stage();
         let state = State {
             setup,
-            sieve: setup.sieve.clone(),
+            sieve: stage.sieve.clone(),
+            stage,
             found: Vec::new(),
             shower,
             again: Vec::new(),
         };
         Worker { setup, reader, state }
+    }
+
+    /// Gives the conditions columns for all elements of lists that any worker has seen so far.
+    fn catch_up(&mut self) {
+        let stage = self.setup.rebinding.stage();
+        if stage.number == self.state.stage.number {
+            return;
+        }
+        let mut sieve = stage.sieve.clone();
+        sieve.inherit_seen(&self.state.sieve);
+        // The parser refers to the sieve's columns by number.
+        self.reader = self.setup.reader();
+        (self.state.sieve, self.state.stage) = (sieve, stage);
+        self.state.again.clear();
     }
 
     /// Takes the messages that start and end in a chunk.
@@ -211,6 +230,7 @@ impl<'s> Worker<'s> {
         (is_inside, is_end): (bool, bool),
         found: &mut ChunkOutput,
     ) {
+        self.catch_up();
         let data = chunk.data;
         found.counts.resize(self.setup.sieve.conditions(), 0);
         let mut messages =
@@ -286,7 +306,8 @@ impl Taker for Sift<'_, '_, '_> {
             let placed = self.placed(message);
             placed.put(self.state.setup.hidden.tested, &mut self.state.sieve);
         }
-        if self.state.sieve.misfits().is_empty() && self.unreadable.1.is_empty() {
+        self.state.sieve.complete();
+        if self.state.sieve.fits() && self.unreadable.1.is_empty() {
             match self.found.counts.as_mut_slice() {
                 [count] => match self.state.sieve.is_true(0) {
                     Ok(false) => {}
@@ -403,23 +424,33 @@ impl Sift<'_, '_, '_> {
         if self.is_unreadable(self.place(message), message.len()) {
             return self.left_out(message, UNREADABLE.to_string());
         }
-        if self.state.sieve.misfits().is_empty() {
+        if self.state.sieve.fits() {
             return self.evaluated(message);
         }
-        let mut misfits = self.state.sieve.misfits().to_vec();
-        misfits.sort_unstable_by_key(|misfit| misfit.0);
-        misfits.dedup_by_key(|misfit| misfit.0);
-        let again = self.again(misfits);
-        let (data, at, is_end) = (self.data, self.place(message), self.is_end);
+        let at = self.place(message);
+        let stage = match self.state.sieve.beyond() {
+            [] => Arc::clone(&self.state.stage),
+            beyond => match self.state.setup.rebinding.with_elements(beyond) {
+                Ok(stage) => stage,
+                Err(error) => {
+                    let fault = quarrier_filter::Fault::Argument { reason: error.to_string() };
+                    return self.broken(message, 0, fault);
+                }
+            },
+        };
         let tested = self.state.setup.hidden.tested;
-        let placed = (!tested.is_none()).then(|| self.placed(message));
-        let again = &mut self.state.again[again];
-        again.sieve.clear();
-        read_one(&mut again.reader, data, at, is_end, &mut again.sieve);
-        if let Some(placed) = placed {
-            placed.put(tested, &mut again.sieve);
+        let placed = (!tested.is_none()).then(|| (tested, self.placed(message)));
+        let misfits = misfits_of(&self.state.sieve);
+        self.read_again((&stage, misfits.clone()), at, placed);
+        // Elements that had no column may not fit either.
+        let mut more = misfits_of(&self.state.again[0].sieve);
+        if !more.is_empty() {
+            more.extend(misfits);
+            more.sort_by_key(|misfit| misfit.0);
+            more.dedup_by_key(|misfit| misfit.0);
+            self.read_again((&stage, more), at, placed);
         }
-        let rebound = Arc::clone(&again.rebound);
+        let rebound = Arc::clone(&self.state.again[0].rebound);
         self.note_misfits(at, &rebound);
         std::mem::swap(&mut self.state.sieve, &mut self.state.again[0].sieve);
         self.evaluated(message);
@@ -454,20 +485,34 @@ impl Sift<'_, '_, '_> {
         }
     }
 
-    /// Moves the parser for messages with these misfits to the front; returns its index, 0.
-    fn again(&mut self, misfits: Misfits) -> usize {
+    /// Reads the message at `at` again with conditions bound to its types. These conditions move to
+    /// the front of `again`.
+    fn read_again(
+        &mut self,
+        (stage, misfits): (&Stage, Misfits),
+        at: usize,
+        placed: Option<(HiddenColumns, PlacedMessage<'_>)>,
+    ) {
         let all = &mut self.state.again;
-        if let Some(at) = all.iter().position(|again| again.misfits == misfits) {
-            all.swap(0, at);
-            return 0;
+        let known =
+            |again: &ReboundConditions| again.stage == stage.number && again.misfits == misfits;
+        match all.iter().position(known) {
+            Some(at) => all.swap(0, at),
+            None => {
+                all.truncate(AGAIN_MAX - 1);
+                let setup = self.state.setup;
+                let rebound = setup.rebinding.rebound(stage, &misfits);
+                let (stage, reader, sieve) = (stage.number, setup.reader(), rebound.sieve.clone());
+                all.insert(0, ReboundConditions { stage, misfits, reader, sieve, rebound });
+            }
         }
-        all.truncate(AGAIN_MAX - 1);
-        let setup = self.state.setup;
-        let rebound = setup.rebinding.rebound(&misfits);
-        let reader = setup.reader();
-        let again = ReboundConditions { misfits, reader, sieve: rebound.sieve.clone(), rebound };
-        all.insert(0, again);
-        0
+        let again = &mut all[0];
+        again.sieve.clear();
+        read_one(&mut again.reader, self.data, at, self.is_end, &mut again.sieve);
+        if let Some((tested, placed)) = placed {
+            placed.put(tested, &mut again.sieve);
+        }
+        again.sieve.complete();
     }
 
     fn keeps_reject(&self) -> bool {
@@ -497,6 +542,14 @@ impl Sift<'_, '_, '_> {
         self.counted = (at, lines);
         lines
     }
+}
+
+/// The columns that do not fit a row, each once.
+fn misfits_of(sieve: &Sieve) -> Misfits {
+    let mut misfits = sieve.misfits().to_vec();
+    misfits.sort_unstable_by_key(|misfit| misfit.0);
+    misfits.dedup_by_key(|misfit| misfit.0);
+    misfits
 }
 
 /// Reads the message at `at` once more.

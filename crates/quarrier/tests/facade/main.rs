@@ -5,6 +5,7 @@
 
 mod doors;
 mod keyed;
+mod lines;
 mod messages;
 mod starts;
 mod workers;

@@ -36,6 +36,8 @@ struct Step {
     /// Whether the message ends with this glue, and no scalar follows.
     is_last: bool,
     field: Option<FieldId>,
+    /// Whether the scalar is in the last element of a list.
+    is_in_last: bool,
     /// The glue last seen after the scalar; 0 for none.
     next: u32,
     /// Another glue at the same position, seen less recently; 0 for none.
@@ -50,7 +52,8 @@ const OTHERS_MAX: usize = 16;
 
 impl Glue {
     pub(super) fn new(isa: Isa) -> Self {
-        let root = Step { glue: EMPTY, is_last: false, field: None, next: 0, other: 0 };
+        let root =
+            Step { glue: EMPTY, is_last: false, field: None, is_in_last: false, next: 0, other: 0 };
         Glue { isa: isa.or_best(), steps: vec![root], plain: Vec::new() }
     }
 
@@ -70,17 +73,23 @@ impl Glue {
             // The 64 bytes must include the first byte of the scalar.
             let glue = Short::new(&line[from..scalar.start]).filter(|g| g.len < AHEAD_BYTES);
             let Some(glue) = glue else { return };
-            at = self.step(at, glue, scalar.field, false);
+            at = self.step(at, glue, (scalar.field, scalar.is_in_last), false);
             from = scalar.end;
         }
         if let Some(glue) = Short::new(&line[from..]) {
-            self.step(at, glue, None, true);
+            self.step(at, glue, (None, false), true);
         }
     }
 
     /// Returns the step after `from` with this glue, known or new; the next line tries a new one
     /// first.
-    fn step(&mut self, from: u32, glue: Short, field: Option<FieldId>, is_last: bool) -> u32 {
+    fn step(
+        &mut self,
+        from: u32,
+        glue: Short,
+        (field, is_in_last): (Option<FieldId>, bool),
+        is_last: bool,
+    ) -> u32 {
         let mut at = self.steps[from as usize].next;
         for _ in 0..=OTHERS_MAX {
             if at == 0 {
@@ -93,7 +102,7 @@ impl Glue {
             at = step.other;
         }
         let other = self.steps[from as usize].next;
-        self.steps.push(Step { glue, is_last, field, next: 0, other });
+        self.steps.push(Step { glue, is_last, field, is_in_last, next: 0, other });
         let new = self.steps.len() as u32 - 1;
         self.steps[from as usize].next = new;
         new
@@ -234,6 +243,10 @@ impl Glue {
                 }
                 _ => {
                     let (value, end) = word(bytes, start).ok()?;
+                    if value.is_none() && step.is_in_last && row.takes_list_ends() {
+                        // The list may end with this NULL.
+                        return None;
+                    }
                     if let Some(field) = field {
                         set_word(row, field, value);
                     }

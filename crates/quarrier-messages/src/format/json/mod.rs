@@ -60,7 +60,9 @@ impl JsonParser {
 impl LineFormat for JsonParser {
     fn line(&mut self, text: &[u8], end: usize, row: &mut impl Row) -> Result<(), Fault> {
         self.walker.walk(&text[..end], row)?;
-        if text.get(end) == Some(&b'\n') {
+        // A template cannot represent a list that ends without a value.
+        let is_like_others = !(self.walker.has_list_ends() && row.takes_list_ends());
+        if text.get(end) == Some(&b'\n') && is_like_others {
             self.glue.learn(&text[..=end], self.walker.scalars());
         }
         Ok(())

@@ -13,6 +13,8 @@ pub(super) struct Scalar {
     pub(super) start: usize,
     pub(super) end: usize,
     pub(super) field: Option<FieldId>,
+    /// Whether it is in the last element of a list.
+    pub(super) is_in_last: bool,
 }
 
 /// The exact parser. It has its own stack, of at most `depth_max` containers.
@@ -22,6 +24,10 @@ pub(super) struct Walker {
     depth_max: usize,
     open: Vec<Open>,
     scalars: Vec<Scalar>,
+    /// The number of scalars of the message that are not NULL.
+    values: usize,
+    /// The lists of the message whose last element has no value, and their lengths.
+    list_ends: Vec<(PathId, usize)>,
     /// The contents of a string after replacing its escapes.
     plain: Vec<u8>,
 }
@@ -34,7 +40,16 @@ pub(super) const SCALARS_MAX: usize = 1_024;
 #[derive(Debug, Clone, Copy)]
 enum Open {
     Object(PathId),
-    Array(PathId, usize),
+    Array(PathId, Element),
+}
+
+/// The current element of a list.
+#[derive(Debug, Clone, Copy)]
+struct Element {
+    index: usize,
+    /// The numbers of values and of recorded scalars of the message before it.
+    values_before: usize,
+    scalars_before: usize,
 }
 
 impl Walker {
@@ -44,6 +59,8 @@ impl Walker {
             depth_max: limits.depth_max,
             open: Vec::new(),
             scalars: Vec::new(),
+            values: 0,
+            list_ends: Vec::new(),
             plain: Vec::new(),
         }
     }
@@ -53,18 +70,25 @@ impl Walker {
         &self.scalars
     }
 
+    /// Whether a list of the last message ends with an element that has no value.
+    pub(super) fn has_list_ends(&self) -> bool {
+        !self.list_ends.is_empty()
+    }
+
     pub(super) fn walk(&mut self, bytes: &[u8], row: &mut impl Row) -> Result<(), Fault> {
         let text = std::str::from_utf8(bytes)
             .map_err(|error| Fault::new(error.valid_up_to(), "bytes that are not UTF-8"))?;
         self.open.clear();
         self.scalars.clear();
+        self.list_ends.clear();
+        self.values = 0;
         let mut at = 0;
         let mut path = Some(PathId::ROOT);
         while let Some(of) = path {
             at = blank(bytes, at);
             path = match bytes.get(at) {
                 Some(b'{') => self.enter(text, &mut at, Open::Object(of))?,
-                Some(b'[') => self.enter(text, &mut at, Open::Array(of, 0))?,
+                Some(b'[') => self.enter(text, &mut at, Open::Array(of, self.element(0)))?,
                 _ => {
                     self.scalar(text, &mut at, of, row)?;
                     self.next(text, &mut at)?
@@ -75,7 +99,19 @@ impl Walker {
         if at < bytes.len() {
             return Err(Fault::new(at, "more data after the value"));
         }
+        if self.has_list_ends() && row.takes_list_ends() {
+            for &(list, length) in &self.list_ends {
+                if let Some(list) = self.paths.name(list) {
+                    row.list_end(list, length);
+                }
+            }
+        }
         Ok(())
+    }
+
+    /// Returns an element that begins here.
+    fn element(&self, index: usize) -> Element {
+        Element { index, values_before: self.values, scalars_before: self.scalars.len() }
     }
 
     /// Enters the container whose opening bracket is at `at`; returns the path of its first value,
@@ -115,12 +151,26 @@ impl Walker {
                     *at = blank(text.as_bytes(), *at + 1);
                     return self.key(text, at, of).map(Some);
                 }
-                (Open::Array(of, index), Some(b',')) => {
-                    *index += 1;
+                (Open::Array(of, element), Some(b',')) => {
+                    let (of, index) = (*of, element.index + 1);
+                    *element = Element {
+                        index,
+                        values_before: self.values,
+                        scalars_before: self.scalars.len(),
+                    };
                     *at += 1;
-                    return Ok(Some(self.paths.element(*of, *index)));
+                    return Ok(Some(self.paths.element(of, index)));
                 }
-                (Open::Object(_), Some(b'}')) | (Open::Array(..), Some(b']')) => {
+                (Open::Object(_), Some(b'}')) => {
+                    self.open.pop();
+                    *at += 1;
+                }
+                (Open::Array(of, last), Some(b']')) => {
+                    if last.values_before == self.values {
+                        self.list_ends.push((*of, last.index + 1));
+                    }
+                    let scalars = &mut self.scalars[last.scalars_before..];
+                    scalars.iter_mut().for_each(|scalar| scalar.is_in_last = true);
                     self.open.pop();
                     *at += 1;
                 }
@@ -166,6 +216,7 @@ impl Walker {
         let bytes = text.as_bytes();
         let start = *at;
         let field = self.paths.field(path, row);
+        self.values += usize::from(bytes.get(start) != Some(&b'n'));
         *at = match bytes.get(start) {
             Some(b'"') => {
                 let (end, value) = self.string(text, start + 1)?;
@@ -191,7 +242,7 @@ impl Walker {
             }
         };
         if self.scalars.len() <= SCALARS_MAX {
-            self.scalars.push(Scalar { start, end: *at, field });
+            self.scalars.push(Scalar { start, end: *at, field, is_in_last: false });
         }
         Ok(())
     }

@@ -69,20 +69,50 @@ impl MessageParser {
                 set_cell(row, field, cell);
             }
         }
+        if row.takes_list_ends() {
+            self.list_ends(&tree, &places, row);
+        }
         Ok(())
     }
 
     fn place(&mut self, tree: &Tree<'_>, node: &Node<'_>, parent: PathId) -> PathId {
         let place = self.paths.member(parent, node.name);
-        let is_list = tree.counts.get(&(node.parent, node.name)).is_some_and(|&count| count > 1);
-        match is_list || self.lists.iter().any(|list| **list == *node.name) {
+        match self.is_list(tree, node) {
             true => self.paths.element(place, node.index),
             false => place,
+        }
+    }
+
+    fn is_list(&self, tree: &Tree<'_>, node: &Node<'_>) -> bool {
+        tree.count(node) > 1 || self.lists.iter().any(|list| **list == *node.name)
+    }
+
+    /// Reports the lists whose last element has no value.
+    fn list_ends(&mut self, tree: &Tree<'_>, places: &[PathId], row: &mut impl Row) {
+        let mut has_value = vec![false; tree.nodes.len()];
+        for (number, node) in tree.nodes.iter().enumerate().skip(1).rev() {
+            has_value[number] |= node.is_attribute || !node.text.trim().is_empty();
+            has_value[node.parent] |= has_value[number];
+        }
+        for (number, node) in tree.nodes.iter().enumerate().skip(1) {
+            let count = tree.count(node);
+            if has_value[number] || node.index + 1 != count || !self.is_list(tree, node) {
+                continue;
+            }
+            let list = self.paths.member(places[node.parent], node.name);
+            if let Some(list) = self.paths.name(list) {
+                row.list_end(list, count);
+            }
         }
     }
 }
 
 impl<'m> Tree<'m> {
+    /// The number of siblings with a node's name, including the node.
+    fn count(&self, node: &Node<'_>) -> usize {
+        self.counts.get(&(node.parent, node.name)).copied().unwrap_or(1)
+    }
+
     fn read(message: &'m str, depth_max: usize) -> Result<Self, Fault> {
         let mut reader = Reader::from_str(message);
         let mut tree = Tree::default();

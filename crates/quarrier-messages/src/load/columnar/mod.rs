@@ -17,14 +17,14 @@ use std::io::Read;
 use std::sync::Arc;
 use std::thread::Scope;
 
-use arrow_array::{Array, ArrayRef, RecordBatch};
-use arrow_schema::{ArrowError, Schema as ArrowSchema, SchemaRef};
+use arrow_array::{Array, ArrayRef, Int64Array, RecordBatch};
+use arrow_schema::{ArrowError, DataType, Field as ArrowField, Schema as ArrowSchema, SchemaRef};
 use quarrier_core::source::{Memory, Source};
 
 use super::run::Take;
 use super::{Format, Load, Loaded};
 use crate::build::Refused;
-use crate::{Error, Limits, Result, Table};
+use crate::{Error, HiddenColumns, LINE_COLUMN, Limits, Result, Table};
 
 type Batch = std::result::Result<RecordBatch, ArrowError>;
 type Batches<'b> = Box<dyn Iterator<Item = Batch> + 'b>;
@@ -94,34 +94,51 @@ impl Load<'_> {
         opened: Vec<(&str, Batches<'_>)>,
         (bytes_max, take): (usize, &mut Take<'_>),
     ) -> Result<(Table, Refused)> {
+        // Rows have a number, but no offset and no bytes.
+        let hidden = HiddenColumns { line: self.hidden.line, ..HiddenColumns::default() };
+        let is_replaced = |name: &str| hidden.has(name);
         let is_wanted = |name: &str| {
-            self.schema.as_ref().is_none_or(|schema| {
-                schema.fields.iter().any(|field| {
-                    field
-                        .name
-                        .strip_prefix(name)
-                        .is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+            !is_replaced(name)
+                && self.schema.as_ref().is_none_or(|schema| {
+                    schema.fields.iter().any(|field| {
+                        field
+                            .name
+                            .strip_prefix(name)
+                            .is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+                    })
                 })
-            })
         };
         let fields = schema.fields();
         let wanted: Vec<usize> =
             (0..fields.len()).filter(|&at| is_wanted(fields[at].name())).collect();
         let (kept, beyond) = wanted.split_at(wanted.len().min(self.limits.columns_max));
         let mut refused = Refused::default();
-        for &at in beyond {
+        let replaced = (0..fields.len()).filter(|&at| is_replaced(fields[at].name()));
+        for at in replaced.chain(beyond.iter().copied()) {
             let names = vec![fields[at].name().as_str().into()];
             refused.add(Refused { names, count: 1 });
         }
-        let kept_fields: Vec<_> = kept.iter().map(|&at| Arc::clone(&fields[at])).collect();
+        let mut kept_fields: Vec<_> = kept.iter().map(|&at| Arc::clone(&fields[at])).collect();
+        if hidden.line {
+            kept_fields.push(Arc::new(ArrowField::new(LINE_COLUMN, DataType::Int64, false)));
+        }
         let kept_schema = Arc::new(ArrowSchema::new(kept_fields));
         // The source whose batch failed.
         let last = Cell::new("");
         let batches = opened.into_iter().flat_map(|(name, batches)| {
             last.set(name);
-            batches
+            let mut rows = 0;
+            batches.map(move |batch| {
+                let (batch, before) = (batch?, rows);
+                rows += batch.num_rows();
+                Ok::<_, ArrowError>((batch, before))
+            })
         });
-        let batches = batches.map(|batch| batch.and_then(|batch| batch.project(kept)));
+        let batches = batches.map(|batch| {
+            let (batch, before) = batch?;
+            let batch = batch.project(kept)?;
+            if hidden.line { with_lines(&batch, before, &kept_schema) } else { Ok(batch) }
+        });
         let mut batches = batches.take_while(|_| self.check().is_ok());
         loop {
             let mut bytes = 0;
@@ -134,6 +151,7 @@ impl Load<'_> {
                 Some(batch)
             });
             let table = Table::from_batches(&kept_schema, piece, self.workers);
+            let table = table.map(|table| table.hiding(hidden));
             self.check()?;
             let table = table.map_err(|error| match error {
                 Error::Arrow(error) => damaged(last.get(), &error),
@@ -145,6 +163,15 @@ impl Load<'_> {
             take(Loaded { table: table?, ..Loaded::default() })?;
         }
     }
+}
+
+/// Adds the numbers of a batch's rows; `before` rows precede them in its source.
+fn with_lines(batch: &RecordBatch, before: usize, schema: &SchemaRef) -> Batch {
+    let lines = before + 1..=before + batch.num_rows();
+    let lines = Int64Array::from_iter_values(lines.map(|line| line as i64));
+    let mut columns = batch.columns().to_vec();
+    columns.push(Arc::new(lines));
+    RecordBatch::try_new(Arc::clone(schema), columns)
 }
 
 /// Returns the bytes of a batch's values, excluding unused parts of their buffers.

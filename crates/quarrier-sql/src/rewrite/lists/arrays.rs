@@ -1,8 +1,9 @@
 //! Arrays made of the columns of a list.
 
 use datafusion::sql::sqlparser::ast::helpers::attached_token::AttachedToken;
-use datafusion::sql::sqlparser::ast::{BinaryOperator, CaseWhen, Expr, Value};
+use datafusion::sql::sqlparser::ast::{BinaryOperator, CaseWhen, CastKind, DataType, Expr, Value};
 use quarrier_filter::sql::Element;
+use quarrier_messages::{LIST_ENDS_COLUMN, list_end_mark};
 
 use super::super::refused;
 use super::scope::{Fields, List};
@@ -35,9 +36,11 @@ pub(super) fn array(list: &List<'_>) -> Result<Expr> {
             lengths.push((condition, element.index + 1));
         }
     }
-    let conditions = lengths.into_iter().rev();
-    let conditions =
-        conditions.map(|(condition, length)| CaseWhen { condition, result: number(length) });
+    // A list that ends without a value is longer than its columns show.
+    let ends = list.ends().into_iter().zip(list.names_with_ends.iter());
+    let ends = ends.map(|(condition, name)| (condition, length_with_end(list, name)));
+    let lengths = lengths.into_iter().rev().map(|(condition, length)| (condition, number(length)));
+    let conditions = ends.chain(lengths).map(|(condition, result)| CaseWhen { condition, result });
     let length = Expr::Case {
         case_token: AttachedToken::empty(),
         end_token: AttachedToken::empty(),
@@ -45,7 +48,25 @@ pub(super) fn array(list: &List<'_>) -> Result<Expr> {
         conditions: conditions.collect(),
         else_result: Some(Box::new(number(0))),
     };
-    Ok(call("array_slice", vec![call("make_array", values), number(1), length]))
+    let values = call("make_array", values);
+    Ok(match list.names_with_ends.is_empty() {
+        true => call("array_slice", vec![values, number(1), length]),
+        false => call("array_resize", vec![values, length]),
+    })
+}
+
+/// The length of a list that ends without a value: the number after the list's mark.
+fn length_with_end(list: &List<'_>, name: &str) -> Expr {
+    let text = |text: String| Expr::Value(Value::SingleQuotedString(text).into());
+    let ends = vec![list.column(LIST_ENDS_COLUMN), text(list_end_mark(name)), number(2)];
+    let length = vec![call("split_part", ends), text("]".to_string()), number(1)];
+    Expr::Cast {
+        kind: CastKind::Cast,
+        expr: Box::new(call("split_part", length)),
+        data_type: DataType::BigInt(None),
+        array: false,
+        format: None,
+    }
 }
 
 /// The fields of a list, unnested side by side, as a struct. Elements without fields are unnested

@@ -3,6 +3,7 @@
 //! | written | becomes |
 //! |---|---|
 //! | `5 < ANY (leg[*].qty)` | a comparison with each element: see `quarrier_filter::sql::quantified` |
+//! | the same with a long list | `sql_any('<', 5, …)` of an array of the columns |
 //! | `UNNEST(leg[*].qty)`, `UNNEST(tag)` in SELECT | `unnest(…)` of an array of the columns, as long as the list |
 //! | `UNNEST(leg)` in SELECT | the same for each field, as a struct |
 //! | `FROM m, UNNEST(leg) AS l` | `FROM (SELECT *, unnest(…) AS "l.qty", … FROM m) AS m`, and that column for `l.qty` |
@@ -16,8 +17,8 @@ pub(crate) use scope::TableColumns;
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
-    AccessExpr, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, Query,
-    Select, SelectItem, Subscript, TableFactor, VisitMut, VisitorMut,
+    AccessExpr, BinaryOperator, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments,
+    Ident, Query, Select, SelectItem, Subscript, TableFactor, Value, VisitMut, VisitorMut,
 };
 use quarrier_filter::sql::{is_list, quantified};
 
@@ -28,6 +29,7 @@ use super::names::joined;
 use super::refused;
 use super::walk::{Flow, Stop, ended, walk};
 use crate::Result;
+use crate::dialect::call;
 
 /// Represents all elements in `leg[*]`, since the grammar of `sqlparser` has no such subscript.
 pub(crate) const ALL: &str = "*";
@@ -117,6 +119,24 @@ impl VisitorMut for Expander<'_> {
     }
 }
 
+/// Maximum number of elements to compare column by column, which scans evaluate themselves.
+/// Planning longer expressions takes seconds.
+const COLUMNS_MAX: usize = 64;
+
+fn is_comparison(op: &BinaryOperator) -> bool {
+    use BinaryOperator as B;
+    matches!(op, B::Eq | B::NotEq | B::Lt | B::LtEq | B::Gt | B::GtEq)
+}
+
+/// Whether it is a string literal, which is converted when it is compared with dates.
+fn is_string(expr: &Expr) -> bool {
+    match expr {
+        Expr::Nested(inner) => is_string(inner),
+        Expr::Value(value) => matches!(value.value, Value::SingleQuotedString(_)),
+        _ => false,
+    }
+}
+
 fn flow(result: Result<()>) -> Flow {
     match result {
         Ok(()) => ControlFlow::Continue(()),
@@ -158,8 +178,19 @@ impl Expander<'_> {
             return Ok(());
         };
         let list = self.scopes.list(&path)?;
+        if list.elements.len() > COLUMNS_MAX
+            && is_comparison(op)
+            && !is_string(left)
+            && let Ok(array) = arrays::array(&list)
+        {
+            let name = if is_all { "sql_all" } else { "sql_any" };
+            let op = Expr::Value(Value::SingleQuotedString(op.to_string()).into());
+            *expr = call(name, vec![op, (**left).clone(), array]);
+            return Ok(());
+        }
         let column = |name: &str| list.column(name);
-        let rewritten = quantified(left, (op, is_all), &list.elements, &column).map_err(refused)?;
+        let elements = (list.elements.as_slice(), list.ends());
+        let rewritten = quantified(left, (op, is_all), elements, &column).map_err(refused)?;
         *expr = rewritten;
         Ok(())
     }

@@ -7,8 +7,8 @@ use std::ops::ControlFlow;
 use datafusion::sql::sqlparser::ast::{
     Expr, Ident, ObjectNamePart, Query, Select, TableFactor, TableWithJoins, VisitMut, VisitorMut,
 };
-use quarrier_filter::sql::{Element, elements, list_fields};
-use quarrier_messages::HiddenColumns;
+use quarrier_filter::sql::{Element, elements, ends_without_value, list_fields, list_names};
+use quarrier_messages::{HiddenColumns, LIST_ENDS_COLUMN};
 
 use super::super::hidden::HiddenTables;
 use super::super::names::{joined, parts};
@@ -23,6 +23,8 @@ pub(crate) type TableColumns = HashMap<String, Vec<String>>;
 #[derive(Debug)]
 pub(super) struct List<'t> {
     qualifier: String,
+    /// Its names, which may differ in case; empty if the table does not have the ends of lists.
+    pub(super) names_with_ends: Vec<&'t str>,
     pub(super) elements: Vec<Element<'t>>,
 }
 
@@ -30,6 +32,12 @@ impl List<'_> {
     /// A column of the list's table.
     pub(super) fn column(&self, name: &str) -> Expr {
         column(&self.qualifier, name)
+    }
+
+    /// The conditions under which it ends with an element without a value.
+    pub(super) fn ends(&self) -> Vec<Expr> {
+        let names = self.names_with_ends.iter();
+        names.map(|name| ends_without_value(name, self.column(LIST_ENDS_COLUMN))).collect()
     }
 }
 
@@ -49,6 +57,8 @@ pub(super) struct Relation<'t> {
     pub(super) qualifier: Option<String>,
     /// Its columns, if it is an open table.
     pub(super) columns: Option<&'t [String]>,
+    /// Whether it has the hidden column of the ends of lists.
+    has_list_ends: bool,
 }
 
 /// The tables of all SELECTs around an expression, from the outermost to the innermost.
@@ -94,10 +104,9 @@ impl<'t> Scopes<'t> {
     pub(super) fn replaced(&self, qualifier: &str, factor: &TableFactor) -> HiddenColumns {
         let TableFactor::Table { name, .. } = factor else { return HiddenColumns::default() };
         let hidden = match name.0.as_slice() {
-            [ObjectNamePart::Identifier(ident)] => self.hidden.get(&ident.value).copied(),
-            _ => None,
+            [ObjectNamePart::Identifier(ident)] => self.hidden_columns(&ident.value),
+            _ => HiddenColumns::default(),
         };
-        let hidden = hidden.unwrap_or_default();
         let table = ReplacedTable { columns: self.relation(factor).columns, hidden };
         self.replaced.borrow_mut().insert(qualifier.to_string(), table);
         hidden
@@ -149,20 +158,33 @@ impl<'t> Scopes<'t> {
                 let alias_name = alias.as_ref().map(|alias| alias.name.value.clone());
                 let is_renamed = alias.as_ref().is_some_and(|alias| !alias.columns.is_empty());
                 let columns = ident.filter(|_| !is_renamed).and_then(|name| self.columns(name));
-                Relation { qualifier: alias_name.or_else(|| ident.cloned()), columns }
+                let has_list_ends = ident.is_some_and(|name| self.hidden_columns(name).list_ends);
+                let qualifier = alias_name.or_else(|| ident.cloned());
+                Relation { qualifier, columns, has_list_ends }
             }
             TableFactor::Derived { alias: Some(alias), .. } => {
                 let qualifier = alias.name.value.clone();
                 let replaced = self.replaced.borrow().get(&qualifier).copied();
                 let columns = replaced.and_then(|table| table.columns);
-                Relation { qualifier: Some(qualifier), columns }
+                let has_list_ends = replaced.is_some_and(|table| table.hidden.list_ends);
+                Relation { qualifier: Some(qualifier), columns, has_list_ends }
             }
             TableFactor::Table { alias, .. } | TableFactor::UNNEST { alias, .. } => {
                 let qualifier = alias.as_ref().map(|alias| alias.name.value.clone());
-                Relation { qualifier, columns: None }
+                Relation { qualifier, columns: None, has_list_ends: false }
             }
-            _ => Relation { qualifier: None, columns: None },
+            _ => Relation { qualifier: None, columns: None, has_list_ends: false },
         }
+    }
+
+    /// The hidden columns with which a table of a FROM is read.
+    fn hidden_columns(&self, table: &str) -> HiddenColumns {
+        if self.given.contains(&table.to_ascii_lowercase()) {
+            return HiddenColumns::default();
+        }
+        let mut alike = self.hidden.iter().filter(|(name, _)| name.eq_ignore_ascii_case(table));
+        let only = || alike.next().filter(|_| alike.next().is_none()).map(|(_, hidden)| hidden);
+        self.hidden.get(table).or_else(only).copied().unwrap_or_default()
     }
 
     fn columns(&self, table: &str) -> Option<&'t [String]> {
@@ -180,7 +202,7 @@ impl<'t> Scopes<'t> {
     /// No table has it, or several do.
     pub(super) fn list(&self, path: &[String]) -> Result<List<'t>> {
         let found = self.find(path, |columns, path| elements(path, columns))?;
-        let found = found.map(|(qualifier, elements)| List { qualifier, elements });
+        let found = found.map(|(found, elements)| List::of(&found.rest_of(path), &found, elements));
         found.ok_or_else(|| {
             refused(format!(
                 "there is no list '{}' in the tables of messages after FROM",
@@ -194,7 +216,7 @@ impl<'t> Scopes<'t> {
     /// # Errors
     /// Several tables have the list.
     pub(super) fn fields(&self, path: &[String]) -> Result<Option<Fields<'t>>> {
-        Ok(self.find(path, fields)?.map(named))
+        Ok(self.find(path, fields)?.map(|found| named(path, found)))
     }
 
     /// As [`fields`](Self::fields), but only among some tables. Also returns the table's name.
@@ -207,7 +229,7 @@ impl<'t> Scopes<'t> {
         path: &[String],
     ) -> Result<Option<(String, Fields<'t>)>> {
         let found = find_in(relations, path, fields)?;
-        Ok(found.map(|found| (found.0.clone(), named(found))))
+        Ok(found.map(|found| (found.0.qualifier.clone(), named(path, found))))
     }
 
     /// Resolves a path in the innermost SELECT that can. Also returns the table's name.
@@ -215,7 +237,7 @@ impl<'t> Scopes<'t> {
         &self,
         path: &[String],
         named: impl Fn(&[&'t str], &str) -> Option<T> + Copy,
-    ) -> Result<Option<(String, T)>> {
+    ) -> Result<Option<(ResolvedTable, T)>> {
         for scope in self.scopes.iter().rev() {
             if let Some(found) = find_in(scope, path, named)? {
                 return Ok(Some(found));
@@ -230,7 +252,7 @@ fn find_in<'t, T>(
     relations: &[Relation<'t>],
     path: &[String],
     named: impl Fn(&[&'t str], &str) -> Option<T>,
-) -> Result<Option<(String, T)>> {
+) -> Result<Option<(ResolvedTable, T)>> {
     let found = relations.iter().filter_map(|relation| {
         let columns: Vec<&'t str> = relation.columns?.iter().map(String::as_str).collect();
         let qualifier = relation.qualifier.clone()?;
@@ -240,10 +262,12 @@ fn find_in<'t, T>(
             true => named(&columns, &joined(rest)),
             false => None,
         };
+        let qualifier_parts = usize::from(by_table.is_some());
         let found = by_table.or_else(|| named(&columns, &joined(path)))?;
-        Some((qualifier, found))
+        let has_list_ends = relation.has_list_ends;
+        Some((ResolvedTable { qualifier, qualifier_parts, has_list_ends }, found))
     });
-    let mut found: Vec<(String, T)> = found.collect();
+    let mut found: Vec<(ResolvedTable, T)> = found.collect();
     match (found.pop(), found.is_empty()) {
         (Some(_), false) => {
             let path = joined(path);
@@ -251,6 +275,15 @@ fn find_in<'t, T>(
         }
         (found, _) => Ok(found),
     }
+}
+
+/// The table in which a path was resolved.
+struct ResolvedTable {
+    /// The name of the table.
+    qualifier: String,
+    /// How many parts of the path are that name.
+    qualifier_parts: usize,
+    has_list_ends: bool,
 }
 
 /// The fields of a list, each with its elements.
@@ -267,9 +300,27 @@ fn fields<'t>(columns: &[&'t str], path: &str) -> Option<FieldElements<'t>> {
     (!is_column && !fields.is_empty()).then_some(fields)
 }
 
-fn named<'t>((qualifier, fields): (String, FieldElements<'t>)) -> Fields<'t> {
-    let list = |(name, elements)| (name, List { qualifier: qualifier.clone(), elements });
-    fields.into_iter().map(list).collect()
+fn named<'t>(path: &[String], (found, fields): (ResolvedTable, FieldElements<'t>)) -> Fields<'t> {
+    let path = format!("{}[*]", found.rest_of(path));
+    fields.into_iter().map(|(name, list)| (name, List::of(&path, &found, list))).collect()
+}
+
+impl ResolvedTable {
+    /// A path without the name of the table.
+    fn rest_of(&self, path: &[String]) -> String {
+        joined(&path[self.qualifier_parts..])
+    }
+}
+
+impl<'t> List<'t> {
+    /// The list of a path such as `leg[*].qty` with these elements.
+    fn of(path: &str, found: &ResolvedTable, elements: Vec<Element<'t>>) -> Self {
+        let names_with_ends = match found.has_list_ends {
+            true => list_names(path, &elements),
+            false => Vec::new(),
+        };
+        List { qualifier: found.qualifier.clone(), names_with_ends, elements }
+    }
 }
 
 /// The names of tables that WITH defines.
