@@ -87,12 +87,11 @@ impl Sums {
         if !self.carries.is_empty() {
             self.carries.resize(groups, 0);
         }
-        let taken = |all: &mut Vec<i64>| match all.is_empty() {
-            true => Vec::new(),
-            false => emit.take_needed(all),
-        };
-        let far = if self.far.is_empty() { Vec::new() } else { emit.take_needed(&mut self.far) };
-        Sums { near: taken(&mut self.near), far, carries: taken(&mut self.carries) }
+        Sums {
+            near: taken(emit, &mut self.near),
+            far: taken(emit, &mut self.far),
+            carries: taken(emit, &mut self.carries),
+        }
     }
 
     fn len(&self) -> usize {
@@ -210,7 +209,7 @@ impl GroupsAccumulator for Groups {
         if sums.far.is_empty() && self.task.result == DataType::Int64 {
             return Ok(Arc::new(Int64Array::new(sums.near.into(), nulls)));
         }
-        let counts = emit.take_needed(&mut self.counts);
+        let counts = taken(emit, &mut self.counts);
         let is_there = |group: usize| nulls.as_ref().is_none_or(|nulls| nulls.is_valid(group));
         let total = |group: usize| {
             let count = counts.get(group).copied().unwrap_or(1);
@@ -223,7 +222,7 @@ impl GroupsAccumulator for Groups {
     fn state(&mut self, emit: EmitTo) -> Result<Vec<ArrayRef>> {
         let nulls = self.seen.build(emit);
         let sums = self.sums.take(emit);
-        let counts = emit.take_needed(&mut self.counts);
+        let counts = taken(emit, &mut self.counts);
         let lows: Vec<i128> = match sums.near.is_empty() {
             true => sums.far,
             false => (0..sums.len()).map(|group| sums.total(group).low).collect(),
@@ -289,6 +288,137 @@ impl GroupsAccumulator for Groups {
     }
 }
 
+/// Takes the values of the emitted groups. An empty column stays empty: DataFusion would take the first
+/// groups of it, and panic.
+fn taken<T>(emit: EmitTo, all: &mut Vec<T>) -> Vec<T> {
+    if all.is_empty() { Vec::new() } else { emit.take_needed(all) }
+}
+
 fn widened<T: Copy + Into<i128>>(values: &[T]) -> Vec<i128> {
     values.iter().map(|&value| value.into()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ROWS: usize = 600;
+    const GROUPS: usize = 40;
+
+    /// The group of a row: rows are sorted by group.
+    fn group_of(row: usize) -> usize {
+        row * GROUPS / ROWS
+    }
+
+    fn value_of(row: usize) -> Option<u32> {
+        (!row.is_multiple_of(7)).then(|| u32::try_from(row * row % 1_000 * 31).unwrap())
+    }
+
+    fn values(exact: Exact, rows: std::ops::Range<usize>) -> ArrayRef {
+        let values = rows.map(value_of);
+        match exact {
+            Exact::Signed => {
+                Arc::new(values.map(|value| value.map(i64::from)).collect::<Int64Array>())
+            }
+            Exact::Unsigned => {
+                Arc::new(values.map(|value| value.map(u64::from)).collect::<UInt64Array>())
+            }
+            Exact::Decimal { digits, scale } => {
+                let values = values.map(|value| value.map(i128::from)).collect::<Decimal128Array>();
+                Arc::new(values.with_data_type(DataType::Decimal128(digits, scale)))
+            }
+        }
+    }
+
+    fn task(finish: Finish, exact: Exact) -> Task {
+        let result = match (finish, exact) {
+            (Finish::Sum, Exact::Signed) => DataType::Int64,
+            (Finish::Sum, _) => DataType::Decimal128(38, exact.scale()),
+            (Finish::Avg, _) => DataType::Decimal128(38, exact.scale() + 4),
+        };
+        Task { finish, exact, result }
+    }
+
+    /// Adds sorted rows in batches, and emits all finished groups after each, as DataFusion does with
+    /// sorted input and with states that it has spilled.
+    fn emitted_early(
+        task: &Task,
+        batch_rows: usize,
+        mut add: impl FnMut(&mut Groups, std::ops::Range<usize>, &[usize], usize),
+        mut emit: impl FnMut(&mut Groups, EmitTo),
+    ) {
+        let mut groups = Groups::new(task.clone());
+        let mut first = 0;
+        for start in (0..ROWS).step_by(batch_rows) {
+            let rows = start..ROWS.min(start + batch_rows);
+            let last = group_of(rows.end - 1);
+            let indices: Vec<usize> = rows.clone().map(|row| group_of(row) - first).collect();
+            add(&mut groups, rows, &indices, last - first + 1);
+            if last > first {
+                emit(&mut groups, EmitTo::First(last - first));
+                first = last;
+            }
+        }
+        emit(&mut groups, EmitTo::All);
+    }
+
+    fn joined(columns: &[ArrayRef]) -> ArrayRef {
+        let columns: Vec<&dyn Array> = columns.iter().map(AsRef::as_ref).collect();
+        datafusion::arrow::compute::concat(&columns).unwrap()
+    }
+
+    #[test]
+    fn groups_emitted_early_equal_groups_emitted_at_the_end() {
+        let exacts = [
+            Exact::Signed,
+            Exact::Unsigned,
+            Exact::Decimal { digits: 10, scale: 2 },
+            Exact::Decimal { digits: 38, scale: 2 },
+        ];
+        for (finish, exact) in [Finish::Sum, Finish::Avg]
+            .into_iter()
+            .flat_map(|finish| exacts.into_iter().map(move |exact| (finish, exact)))
+        {
+            let task = task(finish, exact);
+            let mut all = Groups::new(task.clone());
+            let indices: Vec<usize> = (0..ROWS).map(group_of).collect();
+            all.update_batch(&[values(exact, 0..ROWS)], &indices, None, GROUPS).unwrap();
+            let expected = all.evaluate(EmitTo::All).unwrap();
+            for batch_rows in [1, 7, 64, ROWS] {
+                let mut results = Vec::new();
+                let mut states = Vec::new();
+                emitted_early(
+                    &task,
+                    batch_rows,
+                    |groups, rows, indices, count| {
+                        let column = values(exact, rows);
+                        groups.update_batch(&[column], indices, None, count).unwrap();
+                    },
+                    |groups, emit| results.push(groups.evaluate(emit).unwrap()),
+                );
+                assert_eq!(&joined(&results), &expected, "{finish:?} {exact:?} {batch_rows}");
+                emitted_early(
+                    &task,
+                    batch_rows,
+                    |groups, rows, indices, count| {
+                        let column = values(exact, rows);
+                        let parts = groups.convert_to_state(&[column], None).unwrap();
+                        groups.merge_batch(&parts, indices, count).unwrap();
+                    },
+                    |groups, emit| states.push(groups.state(emit).unwrap()),
+                );
+                let mut merged = Groups::new(task.clone());
+                let columns = (0..states[0].len()).map(|column| {
+                    joined(
+                        &states.iter().map(|parts| Arc::clone(&parts[column])).collect::<Vec<_>>(),
+                    )
+                });
+                let columns: Vec<ArrayRef> = columns.collect();
+                let indices: Vec<usize> = (0..columns[0].len()).collect();
+                merged.merge_batch(&columns, &indices, indices.len()).unwrap();
+                let results = merged.evaluate(EmitTo::All).unwrap();
+                assert_eq!(&results, &expected, "states: {finish:?} {exact:?} {batch_rows}");
+            }
+        }
+    }
 }

@@ -7,6 +7,7 @@ use datafusion::arrow::array::{
     ArrayRef, Decimal128Array, Float64Array, Int8Array, Int32Array, Int64Array, RecordBatch,
     UInt64Array,
 };
+use datafusion::arrow::datatypes::DataType;
 use datafusion::arrow::ipc::writer::FileWriter;
 use datafusion::parquet::arrow::ArrowWriter;
 use quarrier_sql::Options;
@@ -279,6 +280,29 @@ fn sums_are_exact_or_an_error() {
     answers(&files, "SELECT SUM(x) / COUNT(*) FROM m", &["3074457345618258601"]);
     let frame = "SUM(x) OVER (ORDER BY x ROWS BETWEEN CURRENT ROW AND CURRENT ROW)";
     answers(&files, &format!("SELECT {frame} FROM m"), &["-5", "1", "9223372036854775807"]);
+}
+
+#[test]
+fn sums_of_sorted_rows_equal_those_of_unsorted_ones() {
+    let folder = Folder::new();
+    let keys: ArrayRef = Arc::new(Int64Array::from_iter_values((0..30_000).map(|row| row / 40)));
+    let prices =
+        Decimal128Array::from_iter_values(0..30_000).with_data_type(DataType::Decimal128(7, 2));
+    let large: ArrayRef = Arc::new(UInt64Array::from_iter_values(0..30_000));
+    let files = files(&folder, &[("k", keys), ("p", Arc::new(prices)), ("u", large)]);
+    // The limit keeps the rows sorted, so that each group ends when the next one begins.
+    let sorted = "(SELECT * FROM m ORDER BY k LIMIT 30000)";
+    for file in &files {
+        let engine = TestEngine::with(Options { workers: 2, ..Options::default() });
+        engine.open("m", file).unwrap();
+        for columns in ["sum(p)", "sum(u)", "avg(p)", "sum(k), sum(p), avg(u), count(*)"] {
+            let of = |table: &str| {
+                let sums = format!("SELECT k, {columns} FROM {table} GROUP BY k ORDER BY k");
+                engine.rows(&sums).unwrap()
+            };
+            assert_eq!(of(sorted), of("m"), "{columns}");
+        }
+    }
 }
 
 #[test]
