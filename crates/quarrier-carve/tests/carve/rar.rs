@@ -118,10 +118,10 @@ fn a_rar_that_was_not_read_in_part_says_so() {
     let time = [3u8, 3, 0, 0];
     check_whole_file(&Rar, "rar", &packed_five(0, &time));
     for (file, word) in [
-        (version_four_with(0x33, 0, true), "packed"),
+        (version_four_with(0x33, 0, true), "compressed"),
         (version_four_with(0x30, 4, true), "encrypted"),
         (version_four_with(0x30, 2, true), "volumes"),
-        (packed_five(3, &[]), "packed"),
+        (packed_five(3, &[]), "compressed"),
         (packed_five(0, &encryption), "encrypted"),
     ] {
         match validated(&Rar, &file, &[0; 99]) {

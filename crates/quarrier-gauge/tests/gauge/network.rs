@@ -290,7 +290,7 @@ fn payload_that_differs_from_the_announced_one_is_counted_as_wrong() {
         assert_eq!(answer[64 + 16..64 + 24], 100_000u64.to_le_bytes());
         assert_ne!(answer[64 + 40..64 + 48], [0; 8]);
     });
-    assert!(matches!(&heard[..], [SessionOutcome::Ended(reason)] if reason.contains("otherwise")));
+    assert!(matches!(&heard[..], [SessionOutcome::Ended(reason)] if reason.contains("differ")));
 }
 
 #[test]
