@@ -84,9 +84,10 @@ def are_near(one: Row, other: Row, kinds: Sequence[str]) -> bool:
 
 
 def key(row: Row, kinds: Sequence[str]) -> tuple[Any, ...]:
-    """Sorts rows by their exact values first, so that rows that differ by rounding are adjacent."""
+    """Sorts rows by their exact values first, then by rounded floats, so that rows that differ only by
+    rounding have the same place in both answers."""
     exact = [repr(value) for value, kind in zip(row, kinds) if kind != "float"]
-    near = [(value is None, 0.0 if value is None else float(value)) for value, kind in zip(row, kinds)
+    near = [(value is None, 0.0 if value is None else float(f"{value:.9g}")) for value, kind in zip(row, kinds)
             if kind == "float"]  # fmt: skip
     return (*exact, *near)
 
