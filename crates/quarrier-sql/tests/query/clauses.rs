@@ -58,7 +58,7 @@ fn unsupported_clauses_are_refused() {
         ("SELECT a FROM t PARTITION (p0)", "PARTITION"),
         ("SELECT a FROM t WITH ORDINALITY", "WITH ORDINALITY"),
         ("SELECT a FROM t FOR SYSTEM_TIME AS OF '2024-01-01'", "SYSTEM_TIME"),
-        ("SELECT a FROM t AS x(a BIGINT, b, d, ts, f)", "kind"),
+        ("SELECT a FROM t AS x(a BIGINT, b, d, ts, f)", "type after"),
         ("SELECT a FROM t UNION SELECT k FROM u ORDER BY ALL", "ALL"),
         ("SELECT a FROM t MINUS SELECT k FROM u", "MINUS"),
         ("SELECT a FROM t SEMI JOIN u ON t.a = u.k", "SEMI JOIN"),

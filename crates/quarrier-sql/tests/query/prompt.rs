@@ -144,7 +144,7 @@ fn lines_with_a_backslash_are_commands_to_the_prompt() {
     let mut prompt = Prompt::with(&folder, "text");
     prompt.until(PROMPT);
     for (typed, shown) in [
-        ("\\?", "leave, as do"),
+        ("\\?", "quit, like"),
         ("\\d", "table_name\r\n"),
         ("\\d m", "qty "),
         ("\\x", "One line per value is on."),
