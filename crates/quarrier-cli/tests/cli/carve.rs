@@ -186,7 +186,7 @@ fn a_nonempty_folder_is_refused_and_left_unchanged() {
 #[test]
 fn sources_that_cannot_be_carved_are_reported() {
     let lab = lab();
-    carve(&lab, &["-", "-o", "out"]).refuses(&["-: ", "in order"]);
+    carve(&lab, &["-", "-o", "out"]).refuses(&["-: ", "sequentially"]);
     carve(&lab, &["missing", "-o", "out"]).refuses(&["missing", "No such file"]);
     carve(&lab, &["f", "-o", "out", "--range", "200000.."]).refuses(&["100000 bytes"]);
     assert!(!lab.names().contains("out"));

@@ -135,7 +135,7 @@ fn options_that_contradict_each_other_are_refused() {
     check(&["--to", "found", "-m", "3"], &["--max-count"]);
     check(&["--to", "found", "--unit-size", "0"], &["--unit-size"]);
     lab.search(["a", ".", "--to", "found"]).refuses(&["found", "is searched"]);
-    lab.search(["a", "-", "--to", "found"]).refuses(&["-", "in order"]);
+    lab.search(["a", "-", "--to", "found"]).refuses(&["-", "sequentially"]);
     lab.search(["a", "missing", "--to", "found"]).refuses(&["missing", "No such file"]);
     lab.search(["a", "one", "--to", "two"]).says(2, &["two"]);
     assert_eq!(lab.names().into_iter().collect::<Vec<_>>(), ["one", "two"]);
