@@ -201,7 +201,7 @@ fn unopenable_urls_are_refused_in_one_line_without_secrets() {
     let denied = Server::new(object(1000), |_, _, _| Act::Status(403));
     let lab = Lab::new();
     lab.search(["a", &missing.url]).refuses(&["/disk.img: the server has no such object"]);
-    lab.search(["a", &denied.url]).refuses(&["refuses", "403"]);
+    lab.search(["a", &denied.url]).refuses(&["denies access", "403"]);
     assert_eq!((missing.requests(), denied.requests()), (1, 1));
     let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let url = format!("http://me:secret@127.0.0.1:{free}/x?X-Amz-Signature=secret");
