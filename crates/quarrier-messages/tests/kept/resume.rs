@@ -104,7 +104,7 @@ fn a_full_disk_is_an_error_and_the_load_resumes_with_space() {
         let store = open(&disk).unwrap();
         let error = load(&store, "f", &bytes, &small(Format::Json)).unwrap_err();
         let is_full = matches!(&error, Error::Log(quarrier_messages::log::Error::Full { .. }));
-        assert!(is_full && error.to_string().contains("no room"), "{error}");
+        assert!(is_full && error.to_string().contains("no space"), "{error}");
         let before = table(&store).rows();
         let expected = at_once(&[&orders(0..before)], Format::Json);
         if before > 0 {

@@ -127,7 +127,7 @@ fn a_full_disk_is_a_clear_error_and_writes_resume_with_space() {
         match log.append(batch(taken..taken + 1, 3000)) {
             Ok(_) => taken += 1,
             Err(error @ Error::Full { .. }) => {
-                assert!(error.to_string().contains("no room"), "{error}");
+                assert!(error.to_string().contains("no space"), "{error}");
                 refused += 1;
             }
             Err(other) => panic!("{other}"),
