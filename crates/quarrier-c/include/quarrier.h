@@ -822,16 +822,13 @@ const char *quarrier_error_message(const struct quarrier_error *error);
  * Stores the range that the error is about: missing, pinned, or beyond the end; for a conflict, the
  * byte that differs. Returns false if the error has no range.
  */
-bool quarrier_error_span(const struct quarrier_error *error,
-                         struct quarrier_span *span);
+bool quarrier_error_span(const struct quarrier_error *error, struct quarrier_span *span);
 
 /**
  * Stores the value of the byte as held and as given, if the error is a conflict. Returns false for
  * other errors.
  */
-bool quarrier_error_values(const struct quarrier_error *error,
-                           uint8_t *held,
-                           uint8_t *given);
+bool quarrier_error_values(const struct quarrier_error *error, uint8_t *held, uint8_t *given);
 
 /**
  * Returns the error number (errno) of the operating system, or 0 for other errors.
@@ -1124,8 +1121,7 @@ uint64_t quarrier_read_ahead_reach_bytes(const struct quarrier_read_ahead *ahead
  * head; or returns false if the name says that the file's directory is at its end: then request the
  * last 64 KiB.
  */
-bool quarrier_read_ahead_first(const char *name,
-                               struct quarrier_span *head);
+bool quarrier_read_ahead_first(const char *name, struct quarrier_span *head);
 
 /**
  * Like quarrier_sparse_file_need(), for many ranges, which may overlap and be in any order.
@@ -1455,7 +1451,8 @@ quarrier_status quarrier_sparse_store_from_bytes(const void *data,
  * Creates a stop object without a request. Free it with quarrier_stop_free() after the calls that have
  * it.
  */
-quarrier_status quarrier_stop_new(struct quarrier_stop **stop, struct quarrier_error **error);
+quarrier_status quarrier_stop_new(struct quarrier_stop **stop,
+                                  struct quarrier_error **error);
 
 /**
  * Requests the calls that have this object to end. A signal handler may call this. The request cannot
