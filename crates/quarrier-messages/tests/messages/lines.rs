@@ -38,7 +38,7 @@ fn check(format: &Format, text: &str) {
     for bytes in [text.as_bytes().to_vec(), packed.finish().unwrap()] {
         for workers in [1, 3] {
             let load = Load::new(format.clone()).workers(workers).limits(limits.clone());
-            let load = load.packing(packing.clone()).hidden(hidden);
+            let load = load.packing(packing).hidden(hidden);
             let loaded = load.run(&[&Memory::new("log", bytes.clone())]).unwrap();
             for reject in &loaded.rejects {
                 assert_eq!(reject.line, right(reject.offset), "{reject:?} of {text:?}");
