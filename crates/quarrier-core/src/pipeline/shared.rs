@@ -357,8 +357,8 @@ impl Shared {
         // the slice lies within the mapping, which `self.region` keeps alive; its bytes are
         // initialised, and a `u8` is aligned anywhere. `claim` gives a slot to one reader, and it
         // is free again only after the holder of the delivered slot has released it. Others that have
-        // the region may copy its bytes meanwhile, as bytes that change; whoever makes a slice of them
-        // promises that no reader writes to them (`SharedRegion::as_slice`).
+        // the region may copy its bytes meanwhile, as bytes that change; a caller that makes a slice of
+        // them promises that no reader writes to them (`SharedRegion::as_slice`).
         let bytes = unsafe {
             let start = self.region.as_ptr().add(slot * self.stride_bytes);
             std::slice::from_raw_parts_mut(start.as_ptr(), filled.visible_bytes)
