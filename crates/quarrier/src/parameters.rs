@@ -40,8 +40,8 @@ pub enum Parameter {
 /// takes the first. Strings, names and comments have no placeholders.
 ///
 /// # Errors
-/// [`Error::Request`] if the number of values differs from the number of placeholders, both kinds of
-/// placeholders occur, or a float is not finite.
+/// [`Error::Request`] if the number of values differs from the number of placeholders, or both kinds of
+/// placeholders occur.
 pub fn bind(statement: &str, values: &[Parameter]) -> Result<String> {
     let (mut asked, mut numbered) = (0, 0);
     let bound = replace_placeholders(statement, |placeholder| {
@@ -61,7 +61,7 @@ pub fn bind(statement: &str, values: &[Parameter]) -> Result<String> {
                 values.len()
             ))
         })?;
-        literal(value, number).map(Some)
+        Ok(Some(literal(value)))
     })?;
     if asked > 0 && numbered > 0 {
         return Err(Error::Request(
@@ -95,11 +95,9 @@ pub fn numbered(statement: &str) -> Result<usize> {
 /// a value stay, and so does every `?`.
 ///
 /// # Errors
-/// The errors of [`numbered`]; [`Error::Request`] if a float is not finite.
+/// The errors of [`numbered`].
 pub fn bind_numbered(part: &str, values: &[Parameter]) -> Result<String> {
-    replace_numbered(part, |number| {
-        values.get(number - 1).map(|value| literal(value, number)).transpose()
-    })
+    replace_numbered(part, |number| Ok(values.get(number - 1).map(literal)))
 }
 
 /// Replaces the numbered parameters of a statement, or of a part of it, by the results of `of`, which
@@ -261,26 +259,29 @@ fn comment(text: &str) -> usize {
     text.len()
 }
 
-/// Formats the value of placeholder `number` as SQL. Spaces separate it from its neighbours, because
-/// `'a''b'` is one string; negative numbers are in parentheses, because `-` before -5 would begin a
-/// comment.
-fn literal(value: &Parameter, number: usize) -> Result<String> {
+/// Formats a value as SQL. Spaces separate it from its neighbours, because `'a''b'` is one string;
+/// negative numbers are in parentheses, because `-` before -5 would begin a comment.
+fn literal(value: &Parameter) -> String {
     let mut text = String::from(" ");
-    write_literal(&mut text, value, number)?;
+    // Writing to memory does not fail.
+    let _ = write_literal(&mut text, value);
     text.push(' ');
-    Ok(text)
+    text
 }
 
-fn write_literal(out: &mut String, value: &Parameter, number: usize) -> Result<()> {
+fn write_literal(out: &mut String, value: &Parameter) -> std::fmt::Result {
     let string = |text: &str| text.replace('\'', "''");
-    let written = match value {
+    match value {
         Parameter::Null => write!(out, "NULL"),
         Parameter::Boolean(true) => write!(out, "TRUE"),
         Parameter::Boolean(false) => write!(out, "FALSE"),
         Parameter::Number(digits) if digits.starts_with('-') => write!(out, "({digits})"),
         Parameter::Number(digits) => write!(out, "{digits}"),
-        Parameter::Float(float) if !float.is_finite() => {
-            return Err(Error::Request(format!("parameter {number} is {float}, not a number")));
+        // SQL has no literals for them. The sign of NaN is lost, since no comparison depends on it.
+        Parameter::Float(float) if float.is_nan() => write!(out, "CAST('NaN' AS DOUBLE PRECISION)"),
+        Parameter::Float(float) if float.is_infinite() => {
+            let sign = if float.is_sign_negative() { "-" } else { "" };
+            write!(out, "CAST('{sign}Infinity' AS DOUBLE PRECISION)")
         }
         Parameter::Float(float) if float.is_sign_negative() => write!(out, "({float:E})"),
         Parameter::Float(float) => write!(out, "{float:E}"),
@@ -293,14 +294,11 @@ fn write_literal(out: &mut String, value: &Parameter, number: usize) -> Result<(
             out.push_str("ARRAY[");
             for (index, value) in values.iter().enumerate() {
                 out.push_str(if index > 0 { ", " } else { "" });
-                write_literal(out, value, number)?;
+                write_literal(out, value)?;
             }
             write!(out, "]")
         }
-    };
-    // Writing to memory does not fail.
-    let _ = written;
-    Ok(())
+    }
 }
 
 #[cfg(test)]
@@ -438,9 +436,12 @@ mod tests {
     }
 
     #[test]
-    fn a_float_that_is_no_number_is_refused() {
-        for float in [f64::NAN, f64::INFINITY] {
-            assert!(bind("?", &[Parameter::Float(float)]).is_err());
+    fn nan_and_infinities_are_casts() {
+        for (float, name) in
+            [(f64::NAN, "NaN"), (f64::INFINITY, "Infinity"), (f64::NEG_INFINITY, "-Infinity")]
+        {
+            let expected = format!(" CAST('{name}' AS DOUBLE PRECISION) ");
+            check("?", &[Parameter::Float(float)], &expected);
         }
     }
 }

@@ -119,11 +119,20 @@ fn numeric(datum: &Datum<'_>, precision: u8, scale: u8) -> Result<Datum<'static>
 
 fn floating(datum: &Datum<'_>) -> Result<Datum<'static>, Fault> {
     let number = match datum {
-        Datum::Text(text) => number(text).as_ref().and_then(float),
+        Datum::Text(text) => not_finite(text).or_else(|| number(text).as_ref().and_then(float)),
         Datum::Boolean(truth) => Some(f64::from(u8::from(*truth))),
         other => float(other),
     };
     number.map(Datum::Float).ok_or_else(|| wrong(datum, "a number"))
+}
+
+/// Parses a string as NaN or an infinity: `nan`, `inf` or `infinity` in upper or lower case, perhaps
+/// with a sign and with blanks around it.
+fn not_finite(text: &str) -> Option<f64> {
+    let text = text.trim_matches(' ');
+    let name = text.strip_prefix(['+', '-']).unwrap_or(text);
+    let is_named = ["nan", "inf", "infinity"].iter().any(|known| name.eq_ignore_ascii_case(known));
+    if is_named { text.parse().ok() } else { None }
 }
 
 /// Parses a string as a number, with optional blanks around it.
@@ -135,7 +144,7 @@ fn number(text: &str) -> Option<Datum<'static>> {
     if let Some(exact) = Exact::parse(text) {
         return Some(decimal(exact));
     }
-    // Rust's parser also accepts inf, infinity and nan, which are not numbers here.
+    // Rust's parser also accepts inf, infinity and nan, which only a floating-point type has.
     let is_plain =
         text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'+' | b'-' | b'.' | b'e' | b'E'));
     if !is_plain {
