@@ -93,15 +93,13 @@ fn of_condition<'c>(condition: &'c Condition, found: &mut Vec<&'c Operand>) {
 fn truth(condition: &Condition, table: &Table, row: usize) -> Result<Option<bool>, Fault> {
     let value = |operand: &Operand| value(operand, table, row);
     Ok(match condition {
-        Condition::Compare(op, left, right) => {
-            value(left)?.compared(&value(right)?).map(|order| holds(*op, order))
-        }
+        Condition::Compare(op, left, right) => compared(*op, left, right, table, row)?,
         Condition::Between { operand, negated, low, high } => {
-            let operand = value(operand)?;
-            let above = value(low).map(|low| operand.compared(&low).map(Ordering::is_ge));
-            let below = value(high).map(|high| operand.compared(&high).map(Ordering::is_le));
+            let above = compared(Comparison::GreaterOrEqual, operand, low, table, row);
+            let below = compared(Comparison::LessOrEqual, operand, high, table, row);
             joined([above, below], false)?.map(|truth| truth != *negated)
         }
+        Condition::In { list, .. } if matches!(&list[..], [one] if is_null(one)) => None,
         Condition::In { operand, negated, list } => {
             let operand = value(operand)?;
             let equal = |element| Ok(operand.compared(&value(element)?).map(Ordering::is_eq));
@@ -130,6 +128,26 @@ fn truth(condition: &Condition, table: &Table, row: usize) -> Result<Option<bool
         }
         Condition::Unknown(inner) => Some(truth(inner, table, row)?.is_none()),
     })
+}
+
+/// The result of a comparison. If one side is the literal NULL, it is NULL whatever the other side is,
+/// even if that has no value.
+fn compared(
+    op: Comparison,
+    left: &Operand,
+    right: &Operand,
+    table: &Table,
+    row: usize,
+) -> Result<Option<bool>, Fault> {
+    if is_null(left) || is_null(right) {
+        return Ok(None);
+    }
+    let (left, right) = (value(left, table, row)?, value(right, table, row)?);
+    Ok(left.compared(&right).map(|order| holds(op, order)))
+}
+
+fn is_null(operand: &Operand) -> bool {
+    matches!(operand, Operand::Literal(Value::Null, _))
 }
 
 /// AND if `decisive` is false, OR if it is true. A decisive side hides the faults of the others.

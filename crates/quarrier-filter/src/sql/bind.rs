@@ -259,8 +259,8 @@ impl<'a> Binder<'a> {
         self.finish(Bound { expr, kind, at, depth, nodes })
     }
 
-    /// Checks the limits, and evaluates what does not depend on the row. An expression with a fault
-    /// stays, since no row may need it.
+    /// Checks the limits, and evaluates expressions that do not depend on the row. An expression with a
+    /// fault stays, since no row may need it.
     fn finish(&mut self, bound: Bound) -> Result<Bound> {
         if bound.depth > DEPTH_MAX {
             return Err(wrong(bound.at, parse::too_deep()));
@@ -273,6 +273,9 @@ impl<'a> Binder<'a> {
             && let Ok(datum) = naive::evaluate(&bound.expr, &[][..])
         {
             return Ok(Bound::literal(datum.into(), bound.kind, bound.at));
+        }
+        if has_null_operand(&bound.expr) {
+            return Ok(Bound::literal(Value::Null, bound.kind, bound.at));
         }
         Ok(bound)
     }
@@ -366,6 +369,19 @@ fn is_constant(expr: &Expr) -> bool {
                 && otherwise.as_deref().is_none_or(literal)
         }
         Expr::Call { arguments, .. } => arguments.iter().all(literal),
+    }
+}
+
+/// Whether an operator has the literal NULL as an operand, so that its result is NULL. DataFusion does
+/// not evaluate the other operand either, so a fault there is none of the statement's.
+fn has_null_operand(expr: &Expr) -> bool {
+    let null = |expr: &Expr| matches!(expr, Expr::Literal(Value::Null));
+    match expr {
+        Expr::Compare { left, right, .. } | Expr::Arithmetic { left, right, .. } => {
+            null(left) || null(right)
+        }
+        Expr::In { operand, list } => null(operand) || matches!(&list[..], [one] if null(one)),
+        _ => false,
     }
 }
 
