@@ -100,6 +100,21 @@ def test_psycopg_inserts_with_parameters_in_pipelines_and_in_numbers(server: Ser
             db.execute(TABLE.format("inserted"))
 
 
+def test_strings_keep_their_quotes(server: Server) -> None:
+    words = ["'", "''", "a''b", "a''''b", "\\'", "\\''"]
+    with server.psycopg(autocommit=True) as db, db.cursor() as cursor:
+        cursor.execute("CREATE TABLE quotes (id bigint, word text)")
+        for number, word in enumerate(words):
+            literal = "'" + word.replace("'", "''") + "'"
+            cursor.execute(f"INSERT INTO quotes SELECT {number}, {literal}")
+            cursor.execute(f"INSERT INTO quotes VALUES ({number}, {literal})")
+            cursor.execute("INSERT INTO quotes SELECT %s, %s", (number, word))
+            cursor.execute(f"SELECT id FROM quotes WHERE word = {literal}")
+            assert cursor.fetchall() == [(number,)] * 3
+            cursor.execute("SELECT id FROM quotes WHERE word = %s", (word,))
+            assert cursor.fetchall() == [(number,)] * 3
+
+
 def test_psycopg_sees_its_own_rows_in_a_transaction(server: Server) -> None:
     with server.psycopg() as db:
         db.execute("CREATE TABLE own (id bigint)")

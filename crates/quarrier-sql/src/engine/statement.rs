@@ -18,6 +18,7 @@ use crate::dialect::{DEPTH_MAX, Sql};
 use crate::output::Format;
 use crate::rewrite::{
     ALL_ELEMENTS, KnownNames, Named, TREE_DEPTH_MAX, balance, has_lists, hidden_columns, named,
+    text_of,
 };
 use crate::{Error, Result};
 
@@ -303,7 +304,7 @@ impl Statement {
         let ast::Statement::Query(query) = &**statement else { return None };
         let ast::SetExpr::Select(select) = &*query.body else { return None };
         let is_one = matches!(select.from.as_slice(), [table] if table.joins.is_empty());
-        (is_one && query.with.is_none()).then(|| query.to_string())
+        (is_one && query.with.is_none()).then(|| text_of(&**query))
     }
 
     /// Whether the statement is an EXPLAIN ANALYZE.
@@ -358,6 +359,9 @@ fn rewrite_of(statement: &mut parser::Statement, known: &KnownNames) -> Result<(
 
 impl fmt::Display for Statement {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.inner.fmt(f)
+        match self.tree() {
+            Some(tree) => f.write_str(&text_of(tree)),
+            None => self.inner.fmt(f),
+        }
     }
 }

@@ -5,7 +5,7 @@ use datafusion::sql::sqlparser::ast::{
     FunctionArgExpr, FunctionArguments, Ident, ObjectName, Query,
 };
 
-use super::{refused, template};
+use super::{refused, template, text_of};
 use crate::Result;
 use crate::dialect::{MATCH, UNIQUE, call};
 
@@ -89,14 +89,16 @@ fn matched(operand: &Expr, query: Query, way: &str, is_unique: bool) -> Result<E
         value => vec![value.clone()],
     };
     let names: Vec<String> = (1..=values.len()).map(|number| format!("c{number}")).collect();
+    let values: Vec<String> = values.iter().map(text_of).collect();
     let pairs = || names.iter().zip(&values);
-    let all = |test: &dyn Fn((&String, &Expr)) -> String, by: &str| {
+    let all = |test: &dyn Fn((&String, &String)) -> String, by: &str| {
         pairs().map(|pair| format!("({})", test(pair))).collect::<Vec<_>>().join(by)
     };
-    let null = |(_, value): (&String, &Expr)| format!("{value} IS NULL");
-    let equal = |(name, value): (&String, &Expr)| format!("quantified.{name} = {value}");
-    let partly =
-        |(name, value): (&String, &Expr)| format!("{value} IS NULL OR quantified.{name} = {value}");
+    let null = |(_, value): (&String, &String)| format!("{value} IS NULL");
+    let equal = |(name, value): (&String, &String)| format!("quantified.{name} = {value}");
+    let partly = |(name, value): (&String, &String)| {
+        format!("{value} IS NULL OR quantified.{name} = {value}")
+    };
     let (settled, rows) = match way {
         "FULL" => {
             let (every, some) = (all(&null, " AND "), all(&null, " OR "));

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use datafusion::sql::sqlparser::ast::{Expr, Ident, Query, SelectItem, SetExpr};
 
-use super::Rewritable;
+use super::{Rewritable, text_of};
 
 /// Maximum length of a name, in characters.
 const CHARACTERS_MAX: usize = 80;
@@ -19,7 +19,7 @@ impl Rewritable for Query {
                 | Expr::CompoundFieldAccess { .. },
             ) => None,
             SelectItem::UnnamedExpr(expr) => {
-                let text = expr.to_string();
+                let text = text_of(expr);
                 Some(text.chars().take(CHARACTERS_MAX).collect())
             }
             _ => None,

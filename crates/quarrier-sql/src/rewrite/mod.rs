@@ -31,6 +31,7 @@ mod predicates;
 mod rows;
 mod tables;
 mod template;
+mod text;
 mod walk;
 
 pub(crate) use chains::{TREE_DEPTH_MAX, balance};
@@ -39,6 +40,7 @@ pub(crate) use hidden::{HiddenTables, hidden_columns, is_name_with_hidden, name_
 pub(crate) use lists::{ALL as ALL_ELEMENTS, TableColumns, has_lists};
 pub(crate) use names::KnownNames;
 pub(crate) use tables::{MESSAGES, Named, TypedMessages, named};
+pub(crate) use text::text_of;
 
 use datafusion::sql::sqlparser::ast::{Statement, VisitMut};
 

@@ -13,6 +13,7 @@ use quarrier_wire::{
 use super::create::{folded, table_name};
 use super::keyed::check_conflict;
 use super::parameters;
+use crate::rewrite::text_of;
 
 /// Rows to insert.
 #[derive(Debug)]
@@ -92,9 +93,9 @@ pub(super) fn insert(tree: &Tree, info: &TableInfo, key: &[String]) -> Result<In
         SetExpr::Values(values) if is_list => {
             let rows: Vec<&[Expr]> = values.rows.iter().map(|row| row.content.as_slice()).collect();
             check(&rows, tree, &columns)?;
-            cells(&rows).map_or_else(|| Rows::Query(source.to_string()), Rows::Values)
+            cells(&rows).map_or_else(|| Rows::Query(text_of(&**source)), Rows::Values)
         }
-        _ => Rows::Query(source.to_string()),
+        _ => Rows::Query(text_of(&**source)),
     };
     Ok(Insert { table: info.name.clone(), columns, rows })
 }

@@ -53,6 +53,25 @@ fn direct_plans_answer_like_planned_ones() {
     }
 }
 
+#[test]
+fn strings_keep_their_quotes() {
+    let folder = Folder::new();
+    let strings = ["'", "''", "'''", "a'b", "a''b", "a''''b", r"\'", r"\''", "b''é"];
+    let lines: Vec<String> =
+        strings.iter().map(|text| format!("{{\"s\":{}}}\n", serde_json::json!(text))).collect();
+    let engine = TestEngine::new();
+    engine.open("m", &folder.file("m.ndjson", &lines.concat())).unwrap();
+    for text in strings {
+        let sql = format!("SELECT s FROM m WHERE s = '{}'", text.replace('\'', "''"));
+        let planned = format!("SELECT s FROM ({sql}) AS t");
+        let matched =
+            format!("SELECT s FROM m WHERE s MATCH (SELECT '{}')", text.replace('\'', "''"));
+        for sql in [sql, planned, matched] {
+            assert_eq!(engine.rows(&sql).unwrap(), [text], "{sql}");
+        }
+    }
+}
+
 fn fields(schema: &Schema) -> Vec<(String, datafusion::arrow::datatypes::DataType)> {
     schema.fields().iter().map(|f| (f.name().clone(), f.data_type().clone())).collect()
 }

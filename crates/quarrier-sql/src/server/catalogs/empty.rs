@@ -16,6 +16,7 @@ use quarrier_wire::{Failure, Result, state};
 
 use super::no_query;
 use super::tables::has_rows;
+use crate::rewrite::text_of;
 
 /// Maximum nesting depth of a statement.
 const DEPTH_MAX: usize = 50;
@@ -27,13 +28,13 @@ pub(super) fn without(text: &str) -> Result<(String, Option<SchemaRef>)> {
     let parsed = parser.try_with_sql(text).and_then(|mut parser| parser.parse_statements());
     let parsed = parsed.map_err(|error| Failure::new(state::SYNTAX, error.to_string()))?;
     let [statement] = <[Statement; 1]>::try_from(parsed).map_err(|_| no_query())?;
-    let Statement::Query(mut query) = statement else { return Ok((statement.to_string(), None)) };
+    let Statement::Query(mut query) = statement else { return Ok((text_of(&statement), None)) };
     if is_empty(&query.body) {
         let known = first_select(&query.body).map(columns);
         return Ok((String::new(), known));
     }
     let _ = query.visit(&mut Emptier);
-    Ok((query.to_string(), None))
+    Ok((text_of(&query), None))
 }
 
 /// Replaces subqueries without rows by their values.
