@@ -19,6 +19,8 @@ mod files;
 
 mod groups;
 
+mod in_lists;
+
 mod keys;
 
 mod lineage;
@@ -71,7 +73,9 @@ type LogicalRule = Arc<dyn OptimizerRule + Send + Sync>;
 pub(crate) fn logical_rules() -> Vec<LogicalRule> {
     let kept = |rule: LogicalRule| -> LogicalRule {
         match rule.name() {
-            "simplify_expressions" => Arc::new(bounds::Constants(rule)),
+            "simplify_expressions" => {
+                Arc::new(in_lists::InLists(Arc::new(bounds::Constants(rule))))
+            }
             "push_down_filter" => Except::new(rule, no_groups::is_filtered),
             "extract_equijoin_predicate" => Except::new(rule, null_keys::has_conditions),
             "eliminate_cross_join" => Except::new(rule, null_keys::are_joined),

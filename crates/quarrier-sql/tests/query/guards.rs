@@ -34,7 +34,7 @@ const TABLES: [&str; 8] = [
      FROM (VALUES (-1), (0), (1), (NULL)) AS w (v)",
 ];
 
-const GUARDS: [Guard; 9] = [
+const GUARDS: [Guard; 10] = [
     Guard {
         file: "multisets",
         issue: "#12956 (EXCEPT ALL), #12955 (INTERSECT ALL)",
@@ -57,6 +57,20 @@ const GUARDS: [Guard; 9] = [
                 "SELECT z FROM p WHERE 3 NOT IN (SELECT q.id FROM q WHERE q.z = p.z + 10) \
                  ORDER BY z",
                 &["10", "20", "30"],
+            ),
+        ],
+        is_refused: false,
+    },
+    Guard {
+        file: "in_lists",
+        issue: "not reported yet",
+        wrong: &[
+            ("SELECT count(*) FROM t WHERE x NOT IN (1, 2) OR x NOT IN (4, 5)", &["2"]),
+            ("SELECT count(*) FROM t WHERE NOT (x IN (1, 2, 6, 7) AND x IN (3, 4, 8, 9))", &["2"]),
+            ("SELECT count(*) FROM t WHERE NOT ((x = 1 OR x = 2) AND (x = 3 OR x = 4))", &["2"]),
+            (
+                "SELECT id FROM p WHERE id IN (z - 9, 7, 8, 9) AND id IN (z / 10, 17, 18, 19)",
+                &["1"],
             ),
         ],
         is_refused: false,
