@@ -6,13 +6,16 @@ use std::panic::AssertUnwindSafe;
 use std::path::Path;
 use std::sync::Arc;
 
-use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::arrow::datatypes::{DataType, Schema, SchemaRef};
 use datafusion::catalog::{Session, TableProvider};
+use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{Result as Planned, Statistics};
 use datafusion::datasource::file_format::parquet::ParquetFormat;
 use datafusion::datasource::listing::{
     ListingOptions, ListingTable, ListingTableConfig, ListingTableUrl,
 };
+use datafusion::datasource::physical_plan::{FileGroup, FileScanConfig, FileScanConfigBuilder};
+use datafusion::datasource::source::DataSourceExec;
 use datafusion::execution::SpillFile;
 use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, TableType};
 use datafusion::physical_plan::ExecutionPlan;
@@ -98,7 +101,7 @@ impl TableProvider for Parquet {
         let plan = AssertUnwindSafe(plan).catch_unwind();
         let plan = plan.map(|plan| {
             let plan = plan.unwrap_or_else(|_| Err(damaged(&self.name).into()));
-            plan.map_err(|error| of_file(&self.name, error))
+            plan.and_then(without_bounds_of_floats).map_err(|error| of_file(&self.name, error))
         });
         Box::pin(plan)
     }
@@ -112,5 +115,60 @@ impl TableProvider for Parquet {
 
     fn statistics(&self) -> Option<Statistics> {
         self.inner.statistics()
+    }
+}
+
+/// Makes the bounds of columns of floats inexact. Writers of Parquet leave NaN out of them, so a column with
+/// equal bounds is not constant, as DataFusion assumes.
+fn without_bounds_of_floats(plan: Arc<dyn ExecutionPlan>) -> Planned<Arc<dyn ExecutionPlan>> {
+    let scan = |node: Arc<dyn ExecutionPlan>| {
+        let source = node.downcast_ref::<DataSourceExec>();
+        let Some(config) =
+            source.and_then(|source| source.data_source().downcast_ref::<FileScanConfig>())
+        else {
+            return Ok(Transformed::no(node));
+        };
+        let schema = Arc::clone(config.file_schema());
+        if !schema.fields().iter().any(|field| is_float(field.data_type())) {
+            return Ok(Transformed::no(node));
+        }
+        let groups = config.file_groups.iter().map(|group| inexact_group(group, &schema));
+        let config = FileScanConfigBuilder::from(config.clone())
+            .with_file_groups(groups.collect())
+            .with_statistics(inexact(&config.statistics(), &schema))
+            .build();
+        Ok(Transformed::yes(DataSourceExec::from_data_source(config) as Arc<dyn ExecutionPlan>))
+    };
+    Ok(plan.transform_down(scan)?.data)
+}
+
+fn inexact_group(group: &FileGroup, schema: &Schema) -> FileGroup {
+    let of_group = group.file_statistics(None).map(|all| Arc::new(inexact(all, schema)));
+    let mut files = group.files().to_vec();
+    for file in &mut files {
+        file.statistics = file.statistics.as_deref().map(|all| Arc::new(inexact(all, schema)));
+    }
+    let group = FileGroup::new(files);
+    match of_group {
+        Some(statistics) => group.with_statistics(statistics),
+        None => group,
+    }
+}
+
+fn inexact(statistics: &Statistics, schema: &Schema) -> Statistics {
+    let mut statistics = statistics.clone();
+    for (column, field) in statistics.column_statistics.iter_mut().zip(schema.fields()) {
+        if is_float(field.data_type()) {
+            column.min_value = std::mem::take(&mut column.min_value).to_inexact();
+            column.max_value = std::mem::take(&mut column.max_value).to_inexact();
+        }
+    }
+    statistics
+}
+
+fn is_float(data_type: &DataType) -> bool {
+    match data_type {
+        DataType::Dictionary(_, values) => is_float(values),
+        data_type => data_type.is_floating(),
     }
 }

@@ -444,3 +444,32 @@ fn floats_have_one_zero_and_one_nan() {
     answers(&files, "SELECT ABS(x) AS y FROM m ORDER BY x DESC LIMIT 3", &["1.5", "NaN", "NaN"]);
     answers(&files, "SELECT RANK() OVER (ORDER BY x) FROM m", &["1", "2", "2", "4", "5", "5"]);
 }
+
+#[test]
+fn a_column_of_one_number_and_nan_is_not_constant() {
+    // Parquet's bounds are 1.5 and 1.5.
+    let (_folder, files) = floats(&[1.5, f64::NAN, 1.5]);
+    for (condition, count) in [
+        ("x = 1.5", "2"),
+        ("x < 2", "2"),
+        ("x > 1.5", "1"),
+        ("x + 1 > 3", "1"),
+        ("x = CAST('NaN' AS DOUBLE PRECISION)", "1"),
+        ("x IN (0.5, CAST('nan' AS DOUBLE PRECISION))", "1"),
+        ("x <= CAST('Infinity' AS DOUBLE PRECISION)", "2"),
+    ] {
+        answers(&files, &format!("SELECT COUNT(*) FROM m WHERE {condition}"), &[count]);
+    }
+    answers(&files, "SELECT DISTINCT x FROM m", &["1.5", "NaN"]);
+    answers(&files, "SELECT MIN(x), MAX(x) FROM m", &["1.5|NaN"]);
+    answers(&files, "SELECT x FROM m", &["1.5", "1.5", "NaN"]);
+}
+
+#[test]
+fn an_operator_with_null_is_null_before_it_overflows() {
+    let (_folder, files) = wholes(&[i64::MAX, 1]);
+    for condition in ["x * 2 > NULL", "NULL = x + 1", "x * 2 IN (NULL)", "x - NULL > x * 2"] {
+        answers(&files, &format!("SELECT x FROM m WHERE {condition}"), &[]);
+    }
+    refuses(&files, "SELECT x FROM m WHERE x * 2 > 1", "out of range");
+}
