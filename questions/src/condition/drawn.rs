@@ -119,12 +119,9 @@ fn literal(draw: &mut Draw, table: &Table, column: usize) -> Operand {
     let mut value = Value::Null;
     for _ in 0..8 {
         value = column.values[draw.below(table.rows)].clone();
-        if !value.is_null() && !is_unwritable(&value) {
+        if !value.is_null() {
             break;
         }
-    }
-    if is_unwritable(&value) {
-        value = Value::Float(1.5);
     }
     if draw.chance(25) {
         value = beside(draw, value);
@@ -146,10 +143,6 @@ fn literal_beside(draw: &mut Draw, table: &Table, column: usize, operand: &Opera
         }
         (literal, _) => literal,
     }
-}
-
-fn is_unwritable(value: &Value) -> bool {
-    matches!(value, Value::Float(number) if !number.is_finite())
 }
 
 fn beside(draw: &mut Draw, value: Value) -> Value {
