@@ -415,7 +415,11 @@ def mutate(seed: bytes, draw: random.Random) -> bytes:
 # Lines that are not complaints: ranges and messages that every run lists.
 LISTED = re.compile(rb": (bytes \d+\.\.\d+ could not be read|\d+ of \d+ messages were left out)")
 # Damaged places of a file system, and its files there, listed by commands that read file systems.
-LISTED_PLACE = re.compile(rb", at byte \d+(; it is not written)?$|: cannot read [^:]+ at byte \d+: ")
+LISTED_PLACE = re.compile(
+    rb"(, at byte \d+|: its bytes would lie beyond the end of the volume)"
+    rb"(; it is not written|; the bytes of files that .* count as unallocated)?$|"
+    rb": cannot read [^:]+ at byte \d+: "
+)
 FILE_SYSTEM_WORDS = {"files", "--where", "--unallocated"}
 
 
