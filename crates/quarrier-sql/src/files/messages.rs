@@ -13,7 +13,7 @@ use quarrier_messages::{Format, Schema};
 
 use super::pieces::Pieces;
 use super::{FileRejects, Loaded, Opening, Rounded};
-use crate::net::caught_now;
+use crate::net::blocking;
 use crate::{Error, Messages, Result};
 
 pub(super) type Opened = (Arc<dyn TableProvider>, Loaded);
@@ -179,16 +179,6 @@ impl Reading {
         let said = error.to_string();
         let said = said.split(" (os error").next().unwrap_or(&said);
         Error::table(&self.shown, said)
-    }
-}
-
-/// Runs a load on a thread for blocking work.
-async fn blocking<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T> + Send + 'static,
-) -> Result<T> {
-    match tokio::task::spawn_blocking(|| caught_now(work)).await {
-        Ok(done) => done,
-        Err(error) => Err(Error::Setup { reason: format!("a load ended early: {error}") }),
     }
 }
 
