@@ -6,12 +6,13 @@ use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
     ExcludeSelectItem, Expr, Ident, JoinConstraint, JoinOperator, ObjectName, ObjectNamePart,
-    Query, Select, SelectItem, SelectItemQualifiedWildcardKind, TableAlias, TableAliasColumnDef,
+    Select, SelectItem, SelectItemQualifiedWildcardKind, TableAlias, TableAliasColumnDef,
     TableFactor, TableWithJoins, VisitMut, VisitorMut, WildcardAdditionalOptions,
 };
 use quarrier_messages::HiddenColumns;
 
 use super::lists::has_lists;
+use super::names::names_of_with;
 use super::refused;
 use super::walk::{Flow, Stop, ended, walk};
 use crate::Result;
@@ -67,25 +68,8 @@ pub(super) fn show<S: VisitMut>(statement: &mut S, tables: &HiddenTables) -> Res
     if tables.is_empty() {
         return Ok(());
     }
-    let mut given = WithNames { names: HashSet::new() };
-    ended(walk(statement, &mut given))?;
-    ended(walk(statement, &mut HiddenColumnReader { tables, given: &given.names }))
-}
-
-/// The names of tables that WITH defines.
-struct WithNames {
-    names: HashSet<String>,
-}
-
-impl VisitorMut for WithNames {
-    type Break = Stop;
-
-    fn pre_visit_query(&mut self, query: &mut Query) -> Flow {
-        for table in query.with.iter().flat_map(|with| &with.cte_tables) {
-            self.names.insert(table.alias.name.value.to_ascii_lowercase());
-        }
-        ControlFlow::Continue(())
-    }
+    let given = names_of_with(statement);
+    ended(walk(statement, &mut HiddenColumnReader { tables, given: &given }))
 }
 
 struct HiddenColumnReader<'t> {
