@@ -3,6 +3,7 @@
 use std::io;
 use std::ops::Range;
 
+use quarrier_core::ranges::push_merged;
 use quarrier_core::region::{AsData, Shown};
 use quarrier_core::source::{Source, read_full_at};
 
@@ -498,10 +499,7 @@ fn read_by_sectors(source: &dyn Source, from: u64, buffer: &mut [u8], bad: &mut 
         let end = at + sector.len() as u64;
         if !fill(source, at, sector) {
             sector.fill(0);
-            match bad.last_mut() {
-                Some(last) if last.end == at => last.end = end,
-                _ => bad.push(at..end),
-            }
+            push_merged(bad, at..end);
         }
         at = end;
     }

@@ -48,6 +48,8 @@ pub mod parallel;
 
 pub mod sync;
 
+pub mod ranges;
+
 pub mod size;
 
 pub mod hex;
