@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use quarrier::account::{Stats, rate};
+use quarrier::source::unreadable_line;
 use quarrier::{Opener, Search as Request, Sources};
 use quarrier_report::number;
 use quarrier_search::Pattern;
@@ -296,7 +297,7 @@ impl<'w> Work<'w> {
 
     fn tell_unreadable(&mut self, name: &str, unreadable: &[std::ops::Range<u64>]) {
         for range in unreadable {
-            complain(&format!("{name}: bytes {}..{} could not be read", range.start, range.end));
+            complain(&unreadable_line(name, range));
         }
         if !unreadable.is_empty() {
             self.worsen(Outcome::Incomplete);
