@@ -57,6 +57,7 @@ pub(super) async fn load_all(sources: Sources, name: &str, opening: Opening) -> 
         meet(&mut met, &mut loaded);
         met.bytes = loaded.bytes;
         met.damages = std::mem::take(&mut loaded.damages);
+        met.notices = std::mem::take(&mut loaded.notices);
         met.memory_bytes = loaded.table.nbytes();
         met.hidden = loaded.table.hidden();
         let table: Arc<dyn TableProvider> = Arc::new(Messages::new(Arc::new(loaded.table)));
@@ -158,6 +159,7 @@ impl Reading {
         meet(&mut met, &mut rest);
         met.bytes = rest.bytes;
         met.damages = std::mem::take(&mut rest.damages);
+        met.notices = std::mem::take(&mut rest.notices);
         if pieces.are_none() {
             met.memory_bytes = rest.table.nbytes();
             met.hidden = rest.table.hidden();

@@ -92,6 +92,10 @@ impl Watch for Show<'_> {
         }
     }
 
+    fn notice(&mut self, notice: &str) {
+        complain(notice);
+    }
+
     fn damaged(&mut self, _name: &str, damage: &str) {
         complain(damage);
         self.worsen(Outcome::Incomplete);

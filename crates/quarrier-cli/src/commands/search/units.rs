@@ -147,9 +147,7 @@ impl<'w> Work<'w> {
             let range = self.search.range.clone();
             let opened = SourceUnits::open(named, self.opener, &range, self.unit_bytes);
             let done = opened.and_then(|mut source| {
-                if let Some(notice) = source.notice() {
-                    complain(&format!("{}: {notice}", source.name()));
-                }
+                source.notice_line().iter().for_each(|notice| complain(notice));
                 if source.len().saturating_add(self.number) > UNITS_MAX {
                     return Err(Error::Request(format!(
                         "{}: is {} units, which makes more than {UNITS_MAX} in total; raise --unit-size",
