@@ -60,6 +60,8 @@ pub mod civil;
 
 pub mod isa;
 
+pub mod cgroups;
+
 pub mod meminfo;
 
 pub mod threads;
