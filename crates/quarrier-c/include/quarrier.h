@@ -896,6 +896,13 @@ bool quarrier_report_unreadable(const struct quarrier_report *report,
                                 struct quarrier_span *span);
 
 /**
+ * Returns notice number index, from 0, which is valid as long as the report; NULL if there are no more.
+ * It is a line to read before trusting the rows: a missing segment of an image, a skipped partition,
+ * a damaged file system. It begins with the name of the source.
+ */
+const char *quarrier_report_notice(const struct quarrier_report *report, size_t index);
+
+/**
  * Frees a report.
  */
 void quarrier_report_free(struct quarrier_report *report);
@@ -1042,6 +1049,12 @@ void quarrier_source_free(struct quarrier_source *source);
  * Returns the path or URL, without secrets. It is valid as long as the source.
  */
 const char *quarrier_source_name(const struct quarrier_source *source);
+
+/**
+ * Returns a line to read before trusting the bytes, such as that a segment of an image is missing; NULL if
+ * there is none. It is valid as long as the source.
+ */
+const char *quarrier_source_notice(const struct quarrier_source *source);
 
 /**
  * Returns the length in bytes at the time of opening.

@@ -737,6 +737,9 @@ struct Report {
     bool is_stopped = false;
     /// Ranges that could not be read, each with its source. No row includes such bytes.
     std::vector<std::pair<std::string, Span>> unreadable = {};
+    /// Lines to read before trusting the rows, each with its source: a missing segment of an image, a
+    /// skipped partition, a damaged file system.
+    std::vector<std::string> notices = {};
 };
 
 namespace detail {
@@ -753,6 +756,9 @@ inline Report report(quarrier_report *raw, bool is_stopped) {
     quarrier_span span{0, 0};
     for (std::size_t i = 0; quarrier_report_unreadable(raw, i, &source, &span); i++) {
         report.unreadable.emplace_back(source, Span(span.offset, span.length));
+    }
+    for (std::size_t i = 0; const char *notice = quarrier_report_notice(raw, i); i++) {
+        report.notices.emplace_back(notice);
     }
     return report;
 }
@@ -821,6 +827,11 @@ public:
 
     /// The path or URL, without secrets.
     std::string name() const { return quarrier_source_name(get()); }
+    /// A line to read before trusting the bytes, such as that a segment of an image is missing; else empty.
+    std::string notice() const {
+        const char *notice = quarrier_source_notice(get());
+        return notice == nullptr ? std::string() : notice;
+    }
     /// The length in bytes at the time of opening.
     std::uint64_t length() const noexcept { return quarrier_source_length(get()); }
 

@@ -6,6 +6,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use quarrier::carve::{Begin, Carved, Signatures, Watch};
+use quarrier::source::line_of;
 use quarrier::{Carve, Place, Sources};
 use quarrier_carve::folder::Row;
 use quarrier_core::sync::{into_inner, lock};
@@ -141,8 +142,10 @@ pub unsafe extern "C" fn quarrier_carve(
             let flag = Stop::flag(stop);
             let opener = host::opener(&flag);
             let mut opened = opener.open(&Sources::only(file_name(name, "name")?)?)?;
+            let mut sum = Report::default();
+            sum.add_notices(opened.notice_line());
             let rows = Rows::new(callback, context);
-            carve(&request, opened.place(), rows, &flag, report)
+            carve(&request, opened.place(), rows, &flag, (sum, report))
         })
     }
 }
@@ -165,9 +168,11 @@ pub unsafe extern "C" fn quarrier_carve_source(
     unsafe {
         run(error, || {
             let request = request(&structure(options, "options")?)?;
-            let place = object(source, "source")?.place()?;
+            let source = object(source, "source")?;
+            let mut sum = Report::default();
+            sum.add_notices(source.notice());
             let rows = Rows::new(callback, context);
-            carve(&request, place, rows, &Stop::flag(stop), report)
+            carve(&request, source.place()?, rows, &Stop::flag(stop), (sum, report))
         })
     }
 }
@@ -216,15 +221,18 @@ unsafe fn carve(
     place: Place<'_>,
     rows: Rows,
     stop: &AtomicBool,
-    report: *mut *mut Report,
+    (mut sum, report): (Report, *mut *mut Report),
 ) -> Result<(), Failure> {
     let source = place.name().to_string();
     let carved = match request.start(place, host::machine(), stop)? {
         Begin::Finished => None,
-        Begin::Carving(carving) => Some(carving.run(&rows)),
+        Begin::Carving(carving) => {
+            let lines = carving.notices().iter().chain(carving.damages());
+            sum.add_notices(lines.map(|line| line_of(&source, line)));
+            Some(carving.run(&rows))
+        }
     };
     let Rows { is_refused, given, .. } = rows;
-    let mut sum = Report::default();
     sum.add_rows(into_inner(given));
     let is_refused = is_refused.load(Ordering::Relaxed);
     let ended = match carved {

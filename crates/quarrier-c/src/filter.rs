@@ -238,6 +238,10 @@ impl Watch for Messages {
         Ok(())
     }
 
+    fn notice(&mut self, notice: &str) {
+        self.report.add_notices([notice.to_string()]);
+    }
+
     fn done(&mut self, done: &Done<'_>) {
         add(&mut self.report, done);
     }
@@ -260,6 +264,10 @@ impl Watch for Batches {
     fn rows(&mut self, rows: &Rows<'_>) -> io::Result<()> {
         self.batches.extend(rows.batch());
         Ok(())
+    }
+
+    fn notice(&mut self, notice: &str) {
+        self.report.add_notices([notice.to_string()]);
     }
 
     fn done(&mut self, done: &Done<'_>) {

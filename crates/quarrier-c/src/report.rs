@@ -4,6 +4,8 @@ use std::ffi::{CString, c_char};
 use std::ops::Range;
 use std::time::Duration;
 
+use quarrier::source::Notes;
+
 use crate::guard::value;
 use crate::input::{free, put};
 use crate::span::Span;
@@ -17,6 +19,9 @@ pub struct Report {
     rejected: u64,
     elapsed: Duration,
     unreadable: Vec<(CString, Span)>,
+    notes: Notes,
+    /// The notices, once the report is handed out.
+    notices: Vec<CString>,
 }
 
 impl Report {
@@ -30,6 +35,11 @@ impl Report {
         });
         let name = c_text(source);
         self.unreadable.extend(spans.map(|span| (name.clone(), span)));
+    }
+
+    /// Adds notices of sources, a line each that begins with the name of the source.
+    pub(crate) fn add_notices(&mut self, lines: impl IntoIterator<Item = String>) {
+        self.notes.add_notices(lines);
     }
 
     /// Counts rows that were passed on.
@@ -46,7 +56,8 @@ impl Report {
     ///
     /// # Safety
     /// The pointer is NULL or writable.
-    pub(crate) unsafe fn hand_out(self, place: *mut *mut Report) {
+    pub(crate) unsafe fn hand_out(mut self, place: *mut *mut Report) {
+        self.notices = self.notes.take_notices().iter().map(|line| c_text(line)).collect();
         if !place.is_null() {
             // SAFETY: it is not NULL, and the caller promises that it is writable.
             unsafe { place.write(Box::into_raw(Box::new(self))) };
@@ -104,6 +115,20 @@ pub unsafe extern "C" fn quarrier_report_unreadable(
         put(span, *range);
         true
     })
+}
+
+/// Returns notice number index, from 0, which is valid as long as the report; NULL if there are no more.
+/// It is a line to read before trusting the rows: a missing segment of an image, a skipped partition,
+/// a damaged file system. It begins with the name of the source.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn quarrier_report_notice(
+    report: *const Report,
+    index: usize,
+) -> *const c_char {
+    // SAFETY: the header requires that `report` is NULL or alive, and all threads share it as a
+    // pointer to const during the call.
+    let notice = unsafe { report.as_ref() }.and_then(|report| report.notices.get(index));
+    notice.map_or(std::ptr::null(), |notice| notice.as_ptr())
 }
 
 /// Frees a report.

@@ -379,8 +379,10 @@ pub unsafe extern "C" fn quarrier_search_run_source(
     unsafe {
         run(error, || {
             let request = object(search, "search")?.request()?;
-            let place = object(source, "source")?.place()?;
+            let source = object(source, "source")?;
+            let place = source.place()?;
             let mut found = FindingSink::new(&request, Stop::flag(stop), callback, context);
+            found.report.add_notices(source.notice());
             let ran = found.in_place(&request, place);
             found.report.hand_out(report);
             ran.and_then(|()| found.is_ended.map_or(Ok(()), Err))
@@ -432,6 +434,7 @@ impl FindingSink {
         let mut running = None;
         for opened in sources.open(&opener) {
             let mut opened = opened?;
+            self.report.add_notices(opened.notice_line());
             let running = match &mut running {
                 Some(running) => running,
                 None => {

@@ -21,6 +21,8 @@ use crate::text::{c_text, file_name, path};
 pub struct Source {
     bytes: Bytes,
     name: CString,
+    /// A line that people should read before they trust the bytes.
+    notice: Option<CString>,
     /// The process that opened it: a forked child lacks its threads.
     process: u32,
 }
@@ -110,6 +112,11 @@ impl Source {
         }
     }
 
+    /// The notice of its image, if any.
+    pub(crate) fn notice(&self) -> Option<String> {
+        self.notice.as_ref().map(|notice| notice.to_string_lossy().into_owned())
+    }
+
     fn source(&self) -> Result<&dyn source::Source, Failure> {
         let stream = || Failure::Internal("a stream is kept".to_string());
         self.place()?.source().ok_or_else(stream)
@@ -172,6 +179,7 @@ fn open(name: std::ffi::OsString, options: Options) -> Result<Source, Failure> {
     let opener = Opener::shared(options, &Environment::of_process());
     let opened = opener.open(&named)?;
     let name = c_text(opened.name());
+    let notice = opened.notice_line().map(|line| c_text(&line));
     let bytes = match opened {
         Opened::Local { source, .. } => Bytes::Local(source),
         // Fails with advice.
@@ -180,7 +188,7 @@ fn open(name: std::ffi::OsString, options: Options) -> Result<Source, Failure> {
             Bytes::Remote { opened: remote, _opener: opener }
         }
     };
-    Ok(Source { bytes, name, process: std::process::id() })
+    Ok(Source { bytes, name, notice, process: std::process::id() })
 }
 
 /// Creates a source of bytes in memory. The caller keeps the bytes, and must keep them valid until the
@@ -210,7 +218,8 @@ pub unsafe extern "C" fn quarrier_source_of_memory(
             };
             let memory = ChangingMemory::new(name, data);
             let bytes = Bytes::Local(Box::new(memory));
-            let made = Source { bytes, name: c_text(name), process: std::process::id() };
+            let (name, process) = (c_text(name), std::process::id());
+            let made = Source { bytes, name, notice: None, process };
             put_new(source, "source", made)
         })
     }
@@ -237,6 +246,16 @@ pub unsafe extern "C" fn quarrier_source_name(source: *const Source) -> *const c
     // SAFETY: the header requires that `source` is NULL or alive, and all threads share it as a
     // pointer to const during the call.
     unsafe { source.as_ref() }.map_or(c"".as_ptr(), |source| source.name.as_ptr())
+}
+
+/// Returns a line to read before trusting the bytes, such as that a segment of an image is missing; NULL if
+/// there is none. It is valid as long as the source.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn quarrier_source_notice(source: *const Source) -> *const c_char {
+    // SAFETY: the header requires that `source` is NULL or alive, and all threads share it as a
+    // pointer to const during the call.
+    let notice = unsafe { source.as_ref() }.and_then(|source| source.notice.as_ref());
+    notice.map_or(std::ptr::null(), |notice| notice.as_ptr())
 }
 
 /// Returns the length in bytes at the time of opening.

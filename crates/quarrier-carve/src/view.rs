@@ -3,6 +3,7 @@
 use std::io;
 use std::ops::Range;
 
+use quarrier_core::ranges::push_merged;
 use quarrier_core::region::{AsData, Shown};
 use quarrier_core::source::{Source, read_full_at};
 
@@ -16,6 +17,9 @@ pub(crate) const WINDOW_BYTES: u64 = 16 << 20;
 /// unmapping a window makes all processors wait for each other.
 pub(crate) const WINDOWS_MAX: usize = 4;
 /// Bytes per step of a search.
+/// The size of a sector: the smallest block of file systems, at whose multiples files begin.
+pub(crate) const SECTOR_BYTES: u64 = 512;
+
 const FIND_BYTES: u64 = 64 << 10;
 /// The minimum cost of a search, in bytes of fuel.
 const FIND_FUEL: u64 = 32;
@@ -353,6 +357,15 @@ impl<'s> View<'s> {
         self.array(at).map(u64::from_be_bytes)
     }
 
+    /// Whether the rest of the sector after a file that ends at `end` is unused: all zeros, or the
+    /// source ends. False at a multiple of a sector with bytes after it, of which nothing is known.
+    pub(crate) fn is_slack(&mut self, end: u64) -> bool {
+        let left = self.length().saturating_sub(end);
+        let bytes = (end.next_multiple_of(SECTOR_BYTES) - end).min(left);
+        let is_zero = |bytes: &[u8]| bytes.iter().all(|byte| *byte == 0);
+        left == 0 || bytes > 0 && self.take(end, bytes as usize).is_some_and(is_zero)
+    }
+
     /// Calls `take` with all bytes of `range`, in order, in pieces. Returns their number.
     pub fn each(&mut self, range: Range<u64>, mut take: impl FnMut(&[u8])) -> u64 {
         let mut at = range.start;
@@ -498,10 +511,7 @@ fn read_by_sectors(source: &dyn Source, from: u64, buffer: &mut [u8], bad: &mut 
         let end = at + sector.len() as u64;
         if !fill(source, at, sector) {
             sector.fill(0);
-            match bad.last_mut() {
-                Some(last) if last.end == at => last.end = end,
-                _ => bad.push(at..end),
-            }
+            push_merged(bad, at..end);
         }
         at = end;
     }

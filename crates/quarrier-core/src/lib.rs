@@ -48,13 +48,19 @@ pub mod parallel;
 
 pub mod sync;
 
+pub mod ranges;
+
 pub mod size;
 
 pub mod hex;
 
+pub mod varint;
+
 pub mod civil;
 
 pub mod isa;
+
+pub mod cgroups;
 
 pub mod meminfo;
 

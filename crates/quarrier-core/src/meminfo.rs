@@ -5,6 +5,8 @@ use std::path::Path;
 
 use rustix::process::{Resource, getrlimit};
 
+use crate::cgroups;
+
 /// Returns the bytes of an entry of `/proc/meminfo`, such as `MemAvailable`; `None` if there is
 /// none.
 pub fn read_bytes(name: &str) -> Option<u64> {
@@ -62,38 +64,24 @@ fn room(limits: &[&str]) -> Option<u64> {
     cgroup(&groups, Path::new("/sys/fs/cgroup"), limits)
 }
 
-/// The room in `groups`; `limits` are the files with the limits in version 2.
+/// The minimum room of the groups and their parents; `limits` are the files with the limits in
+/// version 2.
 fn cgroup(groups: &str, root: &Path, limits: &[&str]) -> Option<u64> {
-    let rooms = groups.lines().filter_map(|line| {
-        // hierarchy:controllers:path
-        let mut parts = line.splitn(3, ':').skip(1);
-        let (controllers, path) = (parts.next()?, parts.next()?);
-        if controllers.is_empty() {
-            least(root, path, limits, "memory.current")
-        } else if controllers.split(',').any(|name| name == "memory") {
-            let root = root.join("memory");
-            least(&root, path, &["memory.limit_in_bytes"], "memory.usage_in_bytes")
-        } else {
-            None
-        }
-    });
-    rooms.min()
-}
-
-/// Returns the minimum room of a group and its ancestors, up to the visible root.
-fn least(root: &Path, path: &str, limits: &[&str], usage: &str) -> Option<u64> {
-    let path = root.join(path.trim_start_matches('/'));
-    let groups = path.ancestors().take_while(|group| group.starts_with(root));
     let number = |group: &Path, name: &str| -> Option<u64> {
         fs::read_to_string(group.join(name)).ok()?.trim().parse().ok()
     };
     let room = |group: &Path| {
         // "max" does not parse as a number, and means no limit.
-        let limit = limits.iter().filter_map(|limit| number(group, limit)).min()?;
-        let usage = number(group, usage)?;
+        let limit = limits.iter().filter_map(|limit| number(group, limit)).min();
+        let (limit, usage) = match number(group, "memory.current") {
+            Some(usage) => (limit?, usage),
+            None => {
+                (number(group, "memory.limit_in_bytes")?, number(group, "memory.usage_in_bytes")?)
+            }
+        };
         Some(limit.saturating_sub(usage).saturating_add(cached(group)))
     };
-    groups.filter_map(room).min()
+    cgroups::folders(groups, root, "memory").iter().filter_map(|group| room(group)).min()
 }
 
 /// Returns the bytes of a group's page cache that the kernel can reclaim.

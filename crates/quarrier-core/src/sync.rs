@@ -1,6 +1,7 @@
-//! Locks that ignore poisoning.
+//! Locks that ignore poisoning, and a flag that is set when its owner is dropped.
 
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 /// Locks `mutex`, even if a thread panicked while it held the lock.
 ///
@@ -20,6 +21,25 @@ pub fn into_inner<T>(mutex: Mutex<T>) -> T {
     mutex.into_inner().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// Sets a stop flag when it is dropped, also by a panic.
+///
+/// Held by the reader of results, it stops the work that produces them once nobody waits for more.
+#[derive(Debug, Default)]
+pub struct StopOnDrop(Arc<AtomicBool>);
+
+impl StopOnDrop {
+    /// The flag, for the work to check.
+    pub fn flag(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.0)
+    }
+}
+
+impl Drop for StopOnDrop {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -37,5 +57,18 @@ mod tests {
         });
         assert!(panicked && mutex.is_poisoned());
         assert_eq!(*lock(&mutex), 2);
+    }
+
+    #[test]
+    fn a_flag_is_set_when_its_owner_is_dropped_also_by_a_panic() {
+        let owner = StopOnDrop::default();
+        let flag = owner.flag();
+        assert!(!flag.load(Ordering::Relaxed));
+        let moved = move || {
+            let _owner = owner;
+            std::panic::resume_unwind(Box::new("as work does that fails"));
+        };
+        let panicked = std::panic::catch_unwind(moved).is_err();
+        assert!(panicked && flag.load(Ordering::Relaxed));
     }
 }

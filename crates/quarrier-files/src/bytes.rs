@@ -3,6 +3,7 @@
 use std::io;
 use std::ops::Range;
 
+use quarrier_core::ranges::push_merged;
 use quarrier_core::source::{Source, read_full_at};
 
 use crate::entry::{Content, Entry, PackedPiece, Packing, Run};
@@ -284,10 +285,7 @@ impl Reader<'_> {
     }
 
     fn note(&mut self, range: Range<u64>) {
-        match self.unreadable.last_mut() {
-            Some(last) if last.end == range.start => last.end = range.end,
-            _ => self.unreadable.push(range),
-        }
+        push_merged(&mut self.unreadable, range);
     }
 }
 

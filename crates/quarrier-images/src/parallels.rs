@@ -7,7 +7,7 @@ use quarrier_core::Result;
 use quarrier_core::source::Source;
 
 use crate::bytes::{u32_le, u64_le};
-use crate::disk::{Disk, Layout, Place, Run};
+use crate::disk::{Disk, Layout, Place, Run, SECTOR_BYTES};
 use crate::fault::{damaged, invalid, structure};
 use crate::tables::Tables;
 
@@ -32,12 +32,12 @@ pub(crate) fn open(file: &Arc<dyn Source>) -> Result<Disk<Parallels>> {
     // The first version stores the sector count in 32 bits, followed by undefined bytes.
     let is_large = header.starts_with(b"WithouFreSpacExt");
     let sectors = if is_large { u64_le(&header, 36) } else { u64::from(u32_le(&header, 36)) };
-    let length = sectors.checked_mul(512).filter(|&length| length <= i64::MAX as u64);
+    let length = sectors.checked_mul(SECTOR_BYTES).filter(|&length| length <= i64::MAX as u64);
     let is_cluster = (1..=CLUSTER_SECTORS_MAX).contains(&sectors_each);
     let Some(length) = length.filter(|_| u32_le(&header, 16) == 2 && is_cluster) else {
         return Err(damaged(&**file, 16, "the header has impossible values"));
     };
-    let cluster_bytes = sectors_each * 512;
+    let cluster_bytes = sectors_each * SECTOR_BYTES;
     if length.div_ceil(cluster_bytes) > clusters {
         return Err(damaged(&**file, 32, "the table of clusters is shorter than the disk"));
     }
@@ -48,7 +48,7 @@ pub(crate) fn open(file: &Arc<dyn Source>) -> Result<Disk<Parallels>> {
         tables: Tables::new(Arc::clone(file)),
         clusters,
         cluster_bytes,
-        unit_bytes: if is_large { cluster_bytes } else { 512 },
+        unit_bytes: if is_large { cluster_bytes } else { SECTOR_BYTES },
         file_bytes: file.length(),
     };
     Ok(Disk::stored(file.name(), length, layout, vec![Arc::clone(file)]))

@@ -14,13 +14,12 @@ use quarrier_core::source::Source;
 
 use crate::around::Around;
 use crate::bytes::{guid, u16_be, u16_le, u32_be, u64_be, utf16};
-use crate::disk::{Disk, Layout, Place, Run};
+use crate::disk::{Disk, Layout, Place, Run, SECTOR_BYTES};
 use crate::fault::{damaged, invalid, refused, structure};
 use crate::tables::Tables;
 
 const FOOTER_BYTES: u64 = 512;
 const HEADER_BYTES: u64 = 1024;
-const SECTOR_BYTES: u64 = 512;
 const IS_FREE: u32 = u32::MAX;
 const BLOCK_BYTES_MAX: u64 = 256 << 20;
 

@@ -8,13 +8,14 @@ use arrow_array::builder::{FixedSizeListBuilder, ListBuilder, StringBuilder, UIn
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;
 use arrow_array::{ArrayRef, RecordBatch, RecordBatchIterator, StringArray};
 use arrow_schema::{ArrowError, Field, Schema};
-use pyo3::exceptions::PyIndexError;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyCapsule, PyDict, PyList};
 use quarrier_carve::SkimmedRange;
 use quarrier_carve::folder::Row;
+
+use crate::sequence;
 
 /// The results of a carving run.
 pub(crate) struct Carved {
@@ -71,7 +72,7 @@ impl CarvedFiles {
     /// Ranges of the source that could not be read, as (offset, length).
     #[getter]
     fn unreadable(&self) -> Vec<(u64, u64)> {
-        self.carved.unreadable.iter().map(|range| (range.start, range.end - range.start)).collect()
+        sequence::tuples(&self.carved.unreadable)
     }
 
     /// Ranges that were examined less closely, as (offset, length, types, reason); `thorough=True`
@@ -139,13 +140,7 @@ impl CarvedFiles {
 
     fn __getitem__<'py>(&self, py: Python<'py>, index: isize) -> PyResult<Bound<'py, PyAny>> {
         let rows = &self.carved.rows;
-        let at = if index < 0 { index + rows.len() as isize } else { index };
-        match usize::try_from(at).ok().and_then(|at| rows.get(at)) {
-            Some(row) => self.carved.row(py, row),
-            None => {
-                Err(PyIndexError::new_err(format!("file {index} of {} does not exist", rows.len())))
-            }
-        }
+        self.carved.row(py, &rows[sequence::place(index, rows.len(), "file")?])
     }
 
     fn __iter__(&self) -> CarvedIterator {

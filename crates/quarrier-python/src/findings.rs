@@ -4,16 +4,15 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use pyo3::exceptions::PyIndexError;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyBytes, PyCapsule, PyDict, PyList, PySlice, PyString};
+use pyo3::types::{PyBytes, PyCapsule, PyDict, PyList, PyString};
 use quarrier::search::copy_match;
 use quarrier_core::pipeline::Chunk;
 use quarrier_search::{Finding, Pattern};
 
-use crate::{frames, stream};
+use crate::{frames, sequence, stream};
 
 /// The result of a search.
 pub(crate) struct SearchResult {
@@ -148,7 +147,7 @@ impl Findings {
     /// Ranges that could not be read, as (offset, length), source after source.
     #[getter]
     fn unreadable(&self) -> Vec<(u64, u64)> {
-        self.found.unreadable.iter().map(|range| (range.start, range.end - range.start)).collect()
+        sequence::tuples(&self.found.unreadable)
     }
 
     /// All rows as a list of dicts.
@@ -194,26 +193,10 @@ impl Findings {
 
     /// A finding by its index, or a list of findings by a slice.
     fn __getitem__<'py>(&self, key: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        let py = key.py();
-        if let Ok(slice) = key.cast::<PySlice>() {
-            let slice = slice.indices(self.found.findings.len() as isize)?;
-            let list = PyList::empty(py);
-            for place in 0..slice.slicelength as isize {
-                let at = (slice.start + place * slice.step) as usize;
-                list.append(self.found.row(py, (at, &self.found.findings[at]))?)?;
-            }
-            return Ok(list.into_any());
-        }
-        let index: isize = key.extract()?;
         let findings = &self.found.findings;
-        let at = if index < 0 { index + findings.len() as isize } else { index };
-        match usize::try_from(at).ok().and_then(|at| findings.get(at)) {
-            Some(finding) => self.found.row(py, (at as usize, finding)),
-            None => Err(PyIndexError::new_err(format!(
-                "finding {index} of {} does not exist",
-                findings.len()
-            ))),
-        }
+        sequence::item(key, (findings.len(), "finding"), |at| {
+            self.found.row(key.py(), (at, &findings[at]))
+        })
     }
 
     fn __iter__(&self) -> FindingIterator {

@@ -43,6 +43,8 @@ mod search;
 
 mod findings;
 
+mod sequence;
+
 mod frames;
 
 mod carve;

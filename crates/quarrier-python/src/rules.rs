@@ -9,7 +9,7 @@ use std::time::Duration;
 use arrow_array::builder::{BinaryBuilder, StringBuilder, UInt64Builder};
 use arrow_array::{ArrayRef, RecordBatch, RecordBatchReader};
 use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
-use pyo3::exceptions::{PyIndexError, PyTypeError};
+use pyo3::exceptions::PyTypeError;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyCapsule, PyDict, PyIterator, PyList, PyString};
@@ -22,7 +22,7 @@ use quarrier_search::EngineName;
 
 use crate::errors::{raise, warn};
 use crate::source::carry_out;
-use crate::{frames, host, stream, units};
+use crate::{frames, host, sequence, stream, units};
 
 /// Rows of a record batch.
 const BATCH_ROWS: usize = 16 * 1024;
@@ -228,7 +228,7 @@ impl RuleFindings {
     /// Ranges that could not be read, as (offset, length), source after source.
     #[getter]
     fn unreadable(&self) -> Vec<(u64, u64)> {
-        self.found.unreadable.iter().map(|range| (range.start, range.end - range.start)).collect()
+        sequence::tuples(&self.found.unreadable)
     }
 
     /// All rows as a list of dicts.
@@ -280,18 +280,10 @@ impl RuleFindings {
 
     /// A row by its index, or a list of rows by a slice.
     fn __getitem__<'py>(&self, key: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        let (py, rows) = (key.py(), &self.found.rows);
-        let Ok(index) = key.extract::<isize>() else {
-            return self.to_pylist(py)?.as_any().get_item(key);
-        };
-        let at = if index < 0 { index + rows.len() as isize } else { index };
-        match usize::try_from(at).ok().and_then(|at| rows.get(at)) {
-            Some(row) => Ok(self.found.dict(py, row)?.into_any()),
-            None => {
-                let count = rows.len();
-                Err(PyIndexError::new_err(format!("row {index} of {count} does not exist")))
-            }
-        }
+        let rows = &self.found.rows;
+        sequence::item(key, (rows.len(), "row"), |at| {
+            Ok(self.found.dict(key.py(), &rows[at])?.into_any())
+        })
     }
 
     fn __iter__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyIterator>> {

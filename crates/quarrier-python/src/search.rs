@@ -187,8 +187,9 @@ fn of_source(source: &Bound<'_, PyAny>, request: &Search, direct: bool) -> PyRes
     let py = source.py();
     if let Some(unit) = units::unit_of(source)? {
         let found = interruptible(py, |stop| units::rows(request, &unit, direct, stop))?;
-        let found = found.map_err(|error| of_units(py, &error))?;
-        return Ok(Gathered { found, lost: Vec::new(), notices: Vec::new() });
+        let (found, notice) = found.map_err(|error| of_units(py, &error))?;
+        let notices = notice.into_iter().collect();
+        return Ok(Gathered { found, lost: Vec::new(), notices });
     }
     let run_named = |path: PathBuf, stop: &Arc<AtomicBool>| in_sources(request, path, direct, stop);
     carry_out(source, run_named, |place, stop| in_place(request, place, stop))

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
-use quarrier::kept::{DataFolder, KeptLoad};
+use quarrier::kept::{DataFolder, KeptLoad, KeptWatch};
 use quarrier::{OpenOptions, Sources};
 use quarrier_core::source::ChangingMemory;
 use quarrier_core::sync::lock;
@@ -27,6 +27,23 @@ use crate::table::{Table, query};
 #[pyclass(frozen, module = "quarrier")]
 pub(crate) struct Store {
     kept: Mutex<Option<Arc<DataFolder>>>,
+}
+
+/// The lines about a source to issue as warnings.
+#[derive(Default)]
+struct Said {
+    notices: Vec<String>,
+    damages: Vec<String>,
+}
+
+impl KeptWatch for Said {
+    fn notice(&mut self, notice: &str) {
+        self.notices.push(notice.to_string());
+    }
+
+    fn damaged(&mut self, damage: &str) {
+        self.damages.push(damage.to_string());
+    }
 }
 
 /// The level of `compress=True`, zstd's own default.
@@ -89,11 +106,17 @@ impl Store {
             .compression(compress.then_some(ZSTD_LEVEL))
             .workers(Count::or_auto(workers));
         let appended = match bytes_of(data)? {
-            Data::Path(path) => interruptible(py, |stop| {
-                let opener = host::opener(OpenOptions::default(), stop);
-                let loaded = load.run(&kept, &Sources::of([path]), &opener, stop, &mut ());
-                loaded.map(|loaded| (loaded.messages(), loaded.rejected()))
-            })?,
+            Data::Path(path) => {
+                let mut said = Said::default();
+                let appended = interruptible(py, |stop| {
+                    let opener = host::opener(OpenOptions::default(), stop);
+                    let loaded = load.run(&kept, &Sources::of([path]), &opener, stop, &mut said);
+                    loaded.map(|loaded| (loaded.messages(), loaded.rejected()))
+                })?;
+                warn(py, "SourceWarning", &said.notices)?;
+                warn(py, "UnreadableWarning", &said.damages)?;
+                appended
+            }
             Data::Buffer(buffer) => {
                 let memory = ChangingMemory::new(MEMORY_NAME, buffer.changing_bytes());
                 interruptible(py, |stop| {

@@ -56,7 +56,7 @@ pub(crate) fn unit_of(given: &Bound<'_, PyAny>) -> PyResult<Option<Unit>> {
     Ok(Some(Unit { name, source, version: Version { length, mark }, range: start..end }))
 }
 
-/// Searches a unit and returns its rows.
+/// Searches a unit, and returns its rows and the notice of its source.
 ///
 /// # Errors
 /// [`Error::Request`] for regexes over a part of a source, because their matches depend on earlier
@@ -66,9 +66,10 @@ pub(crate) fn rows(
     unit: &Unit,
     direct: bool,
     stop: &Arc<AtomicBool>,
-) -> Result<SearchResult, Error> {
+) -> Result<(SearchResult, Option<String>), Error> {
     let opener = host::opener(OpenOptions::default().direct(direct), stop);
     let mut source = SourceUnits::of_unit(unit, &opener)?;
+    let notice = source.notice_line();
     let mut units = UnitSearch::new(request, host::machine(), stop);
     if !units.is_exact_alone() && unit.range != (0..unit.version.length) {
         return Err(Error::Request(format!(
@@ -86,5 +87,5 @@ pub(crate) fn rows(
     found.sources.push((unit.source.clone(), found.findings.len()));
     found.unreadable = ran.unreadable;
     found.engine = units.engine_name();
-    Ok(found)
+    Ok((found, notice))
 }

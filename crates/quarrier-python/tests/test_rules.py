@@ -66,6 +66,9 @@ def test_rows_are_those_of_the_command_line_from_bytes_and_paths(
         assert quarrier.search(file, rules=rules).to_pylist() == expected(str(path))
     assert found[0] == found[-3] == expected("<bytes>")[0]
     assert found[1:] == expected("<bytes>")[1:]
+    assert found[::-2] == expected("<bytes>")[::-2]
+    with pytest.raises(TypeError):
+        found["rule"]  # type: ignore[call-overload]
     with pytest.raises(IndexError, match="row 3 of 3"):
         found[3]
     assert "3 rows" in repr(found)

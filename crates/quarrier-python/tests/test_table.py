@@ -168,6 +168,13 @@ def test_objects_without_arrow_data_are_refused() -> None:
         quarrier.Table.from_arrow(reader)
 
 
+def test_a_notice_of_the_source_is_a_warning(tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "packed.csv"
+    path.write_bytes(b"LZIP\x01,a\n1,2\n")
+    with pytest.warns(quarrier.SourceWarning, match=r"packed\.csv: is compressed by lzip"):
+        assert len(quarrier.Table.from_messages(path)) == 1
+
+
 def test_columns_are_packed_narrow() -> None:
     rows = 200_000
     numbers = np.arange(rows)

@@ -38,6 +38,14 @@ def test_regexes_need_whole_sources(image: pathlib.Path) -> None:
         quarrier.run(quarrier.units(image, size=1000)[1], pattern)
 
 
+def test_a_notice_of_the_source_is_a_warning(tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "packed.lz"
+    path.write_bytes(b"LZIP\x01 an invoice")
+    (unit,) = quarrier.units(path)
+    with pytest.warns(quarrier.SourceWarning, match=r"packed\.lz: is compressed by lzip"):
+        assert len(quarrier.run(unit, "invoice")) == 1
+
+
 def test_a_source_that_changed_is_an_error(image: pathlib.Path) -> None:
     unit = quarrier.units(image)[0]
     os.utime(image, (1, 1))

@@ -17,3 +17,14 @@ pub(crate) async fn caught<T>(work: impl Future<Output = Result<T>>) -> Result<T
 pub(crate) fn caught_now<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
     panics::caught(work).unwrap_or_else(|panicked| Err(Error::Internal(panicked)))
 }
+
+/// Runs work that may wait for a disk or take long on a thread for blocking work, and turns a panic
+/// into an error.
+pub(crate) async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T> + Send + 'static,
+) -> Result<T> {
+    match tokio::task::spawn_blocking(|| caught_now(work)).await {
+        Ok(done) => done,
+        Err(error) => Err(Error::Setup { reason: format!("work ended early: {error}") }),
+    }
+}

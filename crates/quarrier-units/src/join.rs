@@ -13,6 +13,7 @@ use std::io;
 use std::ops::Range;
 
 use quarrier::search::Part;
+use quarrier_core::ranges::push_merged;
 use quarrier_search::RegexSeam;
 
 use crate::error::{Error, Result};
@@ -234,10 +235,7 @@ impl Join<'_, '_> {
             }
         }
         for range in unreadable {
-            match self.joined.unreadable.last_mut() {
-                Some(last) if last.end >= range.start => last.end = last.end.max(range.end),
-                _ => self.joined.unreadable.push(range),
-            }
+            push_merged(&mut self.joined.unreadable, range);
         }
     }
 }

@@ -57,10 +57,11 @@ impl SourceUnits {
         &self.whole.source
     }
 
-    /// A notice that people should read before they trust the source's bytes.
+    /// A notice that people should read before they trust the source's bytes: a line that begins
+    /// with its name.
     #[must_use]
-    pub fn notice(&self) -> Option<&str> {
-        self.opened.notice()
+    pub fn notice_line(&self) -> Option<String> {
+        self.opened.notice_line()
     }
 
     /// The number of units; 0 for an empty source.

@@ -149,6 +149,21 @@ static void searches() {
            }) == "mine");
     EXPECT(!thrown<quarrier::NotFoundError>([&] { quarrier::search("missing", "x", take); }).empty());
     EXPECT(!thrown<quarrier::PatternError>([&] { quarrier::search("image", quarrier::regex("("), take); }).empty());
+    std::ofstream("packed") << "LZIP\x01,a\nneedle,1\n";
+    report = quarrier::search("packed", "needle", take);
+    EXPECT(report.notices.size() == 1 && report.notices[0].find("packed: is compressed by lzip") == 0);
+    const quarrier::Source packed("packed");
+    EXPECT(packed.notice() == report.notices[0]);
+    EXPECT(quarrier::search(packed, "needle", take).notices == report.notices);
+    const auto carved =
+        quarrier::carve("packed", quarrier::CarveOptions(), [](const quarrier::CarvedFile &) {});
+    EXPECT(carved.notices == report.notices);
+    quarrier::FilterOptions csv;
+    csv.format = "csv";
+    const auto filtered =
+        quarrier::filter("packed", "a = 1", [](const quarrier::Message &) {}, csv);
+    EXPECT(filtered.rows == 1 && filtered.notices == report.notices);
+    EXPECT(quarrier::search("image", "needle", take).notices.empty());
     quarrier::Stop stop;
     stop.request();
     quarrier::SearchOptions options;

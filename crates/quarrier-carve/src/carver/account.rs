@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use quarrier_core::pipeline::{Plan, Run, Stage, StageLoad};
+use quarrier_core::ranges::push_merged;
 
 use super::{Alignment, Midway, SkimmedRange};
 use crate::carved::Carved;
@@ -166,10 +167,7 @@ impl Summary {
 
     /// Appends an unreadable range, joining it with the last one if they touch.
     pub(super) fn lose(&mut self, range: Range<u64>) {
-        match self.unreadable.last_mut() {
-            Some(last) if range.start <= last.end => last.end = last.end.max(range.end),
-            _ => self.unreadable.push(range),
-        }
+        push_merged(&mut self.unreadable, range);
     }
 }
 

@@ -1,8 +1,7 @@
 //! Decides whether a whole file is a part of another, by the bytes right before it. The pictures
 //! and archives inside a fragmented document are often whole on their own.
 
-use super::resolve::SECTOR_BYTES;
-use crate::view::{Extent, View};
+use crate::view::{Extent, SECTOR_BYTES, View};
 
 /// Number of bytes to examine before a file.
 const BEFORE_BYTES: u64 = 32;

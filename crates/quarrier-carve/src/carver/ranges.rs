@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use quarrier_core::ranges::merged;
+
 use crate::view::Extent;
 
 /// Maximum number of extents of a file; it is not followed further.
@@ -23,7 +25,7 @@ impl CarvedRanges {
         clusters: Option<Vec<Range<u64>>>,
         file_bytes_max: u64,
     ) -> Self {
-        CarvedRanges { ranges: joined(ranges), clusters: clusters.map(joined), file_bytes_max }
+        CarvedRanges { ranges: merged(ranges), clusters: clusters.map(merged), file_bytes_max }
     }
 
     /// Returns the ranges in which files continue.
@@ -88,20 +90,6 @@ impl CarvedRanges {
         }
         extents
     }
-}
-
-/// Sorts ranges, and joins those that touch.
-fn joined(mut ranges: Vec<Range<u64>>) -> Vec<Range<u64>> {
-    ranges.retain(|range| range.start < range.end);
-    ranges.sort_by_key(|range| range.start);
-    let mut joined: Vec<Range<u64>> = Vec::new();
-    for range in ranges {
-        match joined.last_mut() {
-            Some(last) if range.start <= last.end => last.end = last.end.max(range.end),
-            _ => joined.push(range),
-        }
-    }
-    joined
 }
 
 /// Returns the range that contains `offset`, of `ranges` in order.

@@ -10,7 +10,7 @@ use crate::carved::{Carved, Status};
 use crate::claims::Claims;
 use crate::embedded::is_archive;
 use crate::format::{Format, Kind, Verdict};
-use crate::view::{Extent, cut};
+use crate::view::{Extent, SECTOR_BYTES, cut};
 
 /// Usual block sizes of file systems, in bytes.
 const BLOCK_BYTES: [u64; 8] = [65536, 32768, 16384, 8192, 4096, 2048, 1024, 512];
@@ -47,10 +47,6 @@ pub(super) struct Outcome {
     /// Whole files taken for parts of others that do not contain all of their bytes.
     pub(super) lost: Vec<Judged>,
 }
-
-/// Files in file systems begin at multiples of this many bytes; files at other offsets are more
-/// often parts of another file.
-pub(super) const SECTOR_BYTES: u64 = 512;
 
 /// Maximum number of uncertain bytes of all broken files together, as a multiple of the carved
 /// bytes: a header without a length could claim everything after it, and so could the next one.

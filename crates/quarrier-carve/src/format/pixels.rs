@@ -4,8 +4,8 @@
 
 use std::ops::Range;
 
-use crate::mend::{SECTOR_BYTES, text_sector};
-use crate::view::View;
+use crate::mend::text_sector;
+use crate::view::{SECTOR_BYTES, View};
 
 /// Minimum number of consecutive sectors of text or noise that do not belong to a picture.
 const SECTORS: u32 = 2;

@@ -2,10 +2,8 @@
 
 use quarrier_core::source::read_full_at;
 
-use crate::view::View;
+use crate::view::{SECTOR_BYTES, View};
 
-/// Files begin at multiples of this many bytes in the source.
-const SECTOR_BYTES: u64 = 512;
 /// Maximum white space after the end that belongs to a file, in bytes.
 const SPACE_BYTES_MAX: u64 = 64;
 

@@ -1,8 +1,7 @@
 //! Recognises bytes of other files by their contents alone: formats without checksums show no other
 //! sign of fragmentation.
 
-/// The unit of these checks: the smallest block of file systems.
-pub(crate) const SECTOR_BYTES: u64 = 512;
+use crate::view::SECTOR_BYTES;
 
 /// Random data have a χ² of 255 ± 23 over byte values; samples of sound, however loud, have more
 /// than a thousand.

@@ -5,8 +5,8 @@
 //! recognisable, and a check shows whether the file is whole without these data.
 
 use super::MendContext;
-use super::foreign::{SECTOR_BYTES, is_noise, text_sectors};
-use crate::view::{Extent, View};
+use super::foreign::{is_noise, text_sectors};
+use crate::view::{Extent, SECTOR_BYTES, View};
 
 /// The kinds of bytes to look for in a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

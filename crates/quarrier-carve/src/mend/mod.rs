@@ -12,7 +12,7 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 pub use crate::claims::Claims;
-pub(crate) use foreign::{SECTOR_BYTES, text_sector, text_sectors};
+pub(crate) use foreign::{text_sector, text_sectors};
 pub(crate) use gaps::{Alien, Rest, without_gaps};
 pub use in_order::{Reading, Step, in_order};
 pub(crate) use likeness::{Gap, likely_gap};

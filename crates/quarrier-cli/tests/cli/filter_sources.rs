@@ -164,3 +164,15 @@ fn csv_with_line_feeds_in_quotes_does_not_depend_on_workers_and_borders() {
     assert_eq!(ran.text(), "5040000\n");
     ran.says(0, &["1 of 5040001 messages was left out", "an unclosed quote"]);
 }
+
+#[test]
+fn a_notice_of_the_source_is_printed_once() {
+    let lab = Lab::new();
+    lab.put("packed.csv", "LZIP\u{1},a\n1,1\n2,2\n");
+    for form in [&[][..], &["-c"], &["--format", "json"], &["--columns", "a"], &["--limit", "1"]] {
+        let ran = filter(&lab, [&["a > 0", "packed.csv"][..], form].concat());
+        assert_eq!(ran.code, Some(0), "{form:?}: {ran:?}");
+        let line = "quarrier: packed.csv: is compressed by lzip";
+        assert_eq!(ran.stderr.matches(line).count(), 1, "{form:?}: {ran:?}");
+    }
+}

@@ -218,3 +218,16 @@ fn wrong_use_is_refused() {
     assert_eq!(ran.code, Some(2), "{ran:?}");
     assert!(ran.stderr.contains("missing") && ran.text().contains("1 message of f"), "{ran:?}");
 }
+
+#[test]
+fn a_notice_of_the_source_is_printed_once() {
+    let lab = Lab::new();
+    lab.put("packed.csv", "LZIP\u{1},a\n1,1\n2,2\n");
+    let ran = load(&lab, &["packed.csv"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert_eq!(
+        ran.stderr.matches("quarrier: packed.csv: is compressed by lzip").count(),
+        1,
+        "{ran:?}"
+    );
+}

@@ -242,3 +242,14 @@ fn unreadable_ranges_are_listed_for_any_process() {
     assert_eq!((again.code, &again.stderr), (Some(3), &first.stderr));
     assert_eq!(again.text(), first.text());
 }
+
+#[test]
+fn a_notice_of_the_source_is_printed_once() {
+    let lab = Lab::new();
+    lab.put("packed", "LZIP\u{1} an invoice");
+    for how in [&["--shard", "0/1"][..], &["--to", "found"], &["--to", "found", "--shard", "0/2"]] {
+        let ran = lab.search([&["invoice", "packed"][..], how].concat());
+        let line = "quarrier: packed: is compressed by lzip";
+        assert_eq!(ran.stderr.matches(line).count(), 1, "{how:?}: {ran:?}");
+    }
+}

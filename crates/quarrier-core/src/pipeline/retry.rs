@@ -4,6 +4,7 @@ use std::io;
 use std::ops::Range;
 
 use crate::error::{Error, Result};
+use crate::ranges::push_merged;
 use crate::source::Source;
 
 /// Bytes to read sector by sector after an error, before trying large reads again.
@@ -74,13 +75,5 @@ fn is_gone(error: &io::Error) -> bool {
             error.kind(),
             ConnectionAborted | NotConnected | NotFound | PermissionDenied | StaleNetworkFileHandle
         ),
-    }
-}
-
-/// Adds a range to a sorted list, joined with the last one if they touch.
-pub(super) fn push_merged(list: &mut Vec<Range<u64>>, range: Range<u64>) {
-    match list.last_mut() {
-        Some(last) if range.start <= last.end => last.end = last.end.max(range.end),
-        _ => list.push(range),
     }
 }

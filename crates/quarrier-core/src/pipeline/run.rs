@@ -14,6 +14,7 @@ use super::timeline::{Recorder, Stage, Timeline};
 use super::turnstile::{Done, End, Note, Turnstile};
 use super::{Access, Emitter, Kernel, Need, Pipeline, Plan, Sink};
 use crate::error::{Error, Result};
+use crate::ranges::push_merged;
 use crate::region::{AlignedBuffer, BufferPool};
 use crate::source::Source;
 use crate::sync::{into_inner, lock};
@@ -211,10 +212,7 @@ impl Run {
             return self;
         }
         self.position = lost.end;
-        match self.unreadable.last_mut() {
-            Some(last) if last.end == lost.start => last.end = lost.end,
-            _ => self.unreadable.push(lost),
-        }
+        push_merged(&mut self.unreadable, lost);
         self
     }
 }

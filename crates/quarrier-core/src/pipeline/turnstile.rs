@@ -9,10 +9,10 @@ use std::sync::{Condvar, Mutex};
 use std::time::Instant;
 
 use super::feed::Filled;
-use super::retry::push_merged;
 use super::timeline::{Recorder, Stage};
 use super::{Chunk, Sink};
 use crate::error::Error;
+use crate::ranges::push_merged;
 use crate::source::Source;
 use crate::sync::{into_inner, lock, wait};
 

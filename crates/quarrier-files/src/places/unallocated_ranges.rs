@@ -8,6 +8,8 @@
 
 use std::ops::Range;
 
+use quarrier_core::ranges::merged;
+
 use super::{Places, Rank};
 use crate::systems::SkippedPartition;
 
@@ -25,9 +27,8 @@ impl Places {
     /// clusters, and everything outside of file systems. Excludes slack and file-system structures.
     pub fn unallocated_clusters(&self) -> Vec<Range<u64>> {
         let unjudged = complement(self.judged.iter().cloned(), self.source_bytes);
-        let mut clusters: Vec<_> = self.free.iter().cloned().chain(unjudged).collect();
-        clusters.sort_unstable_by_key(|range| range.start);
-        shared(&joined(clusters), &self.unallocated())
+        let clusters = merged(self.free.iter().cloned().chain(unjudged).collect());
+        shared(&clusters, &self.unallocated())
     }
 
     /// Notices about the partition table, and messages about skipped partitions, which count as
@@ -66,18 +67,6 @@ fn complement(ranges: impl Iterator<Item = Range<u64>>, length: u64) -> Vec<Rang
     outside
 }
 
-/// Merges adjacent and overlapping ranges of a sorted list.
-fn joined(mut ranges: Vec<Range<u64>>) -> Vec<Range<u64>> {
-    ranges.dedup_by(|next, last| {
-        let touches = next.start <= last.end;
-        if touches {
-            last.end = last.end.max(next.end);
-        }
-        touches
-    });
-    ranges
-}
-
 /// The intersection of two lists, each sorted and disjoint.
 fn shared(one: &[Range<u64>], other: &[Range<u64>]) -> Vec<Range<u64>> {
     let mut both = Vec::new();
@@ -102,14 +91,10 @@ mod tests {
 
     use proptest::prelude::*;
 
-    use super::{complement, joined, shared};
+    use super::{complement, merged, shared};
 
     fn ranges(pairs: &[(u64, u64)]) -> Vec<Range<u64>> {
-        let mut ranges: Vec<_> =
-            pairs.iter().map(|(start, length)| *start..start + length).collect();
-        ranges.retain(|range| !range.is_empty());
-        ranges.sort_unstable_by_key(|range| range.start);
-        joined(ranges)
+        merged(pairs.iter().map(|(start, length)| *start..start + length).collect())
     }
 
     fn has(ranges: &[Range<u64>], at: u64) -> bool {

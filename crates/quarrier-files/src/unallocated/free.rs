@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use quarrier_core::ranges::merged;
+
 use crate::error::Result;
 use crate::part::Part;
 
@@ -37,16 +39,8 @@ impl Free {
     }
 
     /// Sorts and merges: bitmaps of ext groups may describe a range twice.
-    pub(super) fn into_ranges(mut self) -> Vec<Range<u64>> {
-        self.ranges.sort_unstable_by_key(|range| range.start);
-        self.ranges.dedup_by(|next, last| {
-            let touches = next.start <= last.end;
-            if touches {
-                last.end = last.end.max(next.end);
-            }
-            touches
-        });
-        self.ranges
+    pub(super) fn into_ranges(self) -> Vec<Range<u64>> {
+        merged(self.ranges)
     }
 }
 

@@ -4,6 +4,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use quarrier_core::cgroups::folders;
+
 /// The folders of this process's group and its parents for each controller, the innermost first.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Groups {
@@ -52,25 +54,6 @@ impl Groups {
             seconds: sum.seconds + one.seconds,
         })
     }
-}
-
-/// The folders of a group and its parents. `name` is the controller of version 1; version 2 has all
-/// controllers in one hierarchy.
-fn folders(groups: &str, root: &Path, name: &str) -> Vec<PathBuf> {
-    let folders = groups.lines().filter_map(|line| {
-        // hierarchy:controllers:path
-        let mut parts = line.splitn(3, ':').skip(1);
-        let (controllers, path) = (parts.next()?, parts.next()?);
-        let top = match controllers.split(',').any(|controller| controller == name) {
-            true => root.join(name),
-            false if controllers.is_empty() => root.to_path_buf(),
-            false => return None,
-        };
-        let group = top.join(path.trim_start_matches('/'));
-        let above = group.ancestors().take_while(|above| above.starts_with(&top));
-        Some(above.map(Path::to_path_buf).collect::<Vec<_>>())
-    });
-    folders.flatten().collect()
 }
 
 fn number(folder: &Path, file: &str) -> Option<f64> {

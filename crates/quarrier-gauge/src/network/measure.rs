@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use quarrier_core::sync::StopOnDrop;
 use quarrier_core::threads;
 
 use super::datagram;
@@ -32,22 +33,15 @@ pub(super) fn with_peer<T>(network: &Network, work: impl FnOnce(&Peer) -> Result
     }
     let listener = Listener::bind(LOOPBACK)?;
     let peer = Peer { address: listener.address()? };
-    let over = AtomicBool::new(false);
+    let end = StopOnDrop::default();
+    let over = end.flag();
     thread::scope(|scope| {
-        // Set when the work ends, even by a panic: the scope waits for the listener.
-        let _end = SetWhenDropped(&over);
+        // Dropped when the work ends, even by a panic: the scope waits for the listener.
+        let _end = end;
         threads::in_scope(scope, "", || listener.serve(&over, &|_, _| ()))
             .map_err(|error| Error::io("listener", "start a thread", error))?;
         work(&peer)
     })
-}
-
-struct SetWhenDropped<'a>(&'a AtomicBool);
-
-impl Drop for SetWhenDropped<'_> {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
 }
 
 /// One stream of one run.

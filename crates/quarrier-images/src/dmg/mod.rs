@@ -19,13 +19,12 @@ use quarrier_core::source::{Source, read_full_at};
 use quarrier_core::sync::lock;
 
 use crate::bytes::{u32_be, u64_be};
-use crate::disk::{Disk, Layout, Place, Run};
+use crate::disk::{Disk, Layout, Place, Run, SECTOR_BYTES};
 use crate::fault::{damaged, invalid, refused, structure};
 use crate::unpack::Unpacker;
 
 const TRAILER_BYTES: u64 = 512;
 const LIST_BYTES_MAX: u64 = 128 << 20;
-const SECTOR_BYTES: u64 = 512;
 const CHUNKS_MAX: usize = 1 << 21;
 const CHUNK_BYTES_MAX: u64 = 64 << 20;
 /// Size of a table's header, and of each entry.

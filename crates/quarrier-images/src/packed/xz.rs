@@ -10,6 +10,7 @@ use crc_fast::{CrcAlgorithm, checksum};
 use lzma_rust2::XzReader;
 use quarrier_core::Result;
 use quarrier_core::source::{Source, read_full_at};
+use quarrier_core::varint;
 
 use super::in_order::InOrder;
 use super::spans::{Spans, Unpack};
@@ -18,6 +19,8 @@ use crate::bytes::u32_le;
 use crate::fault::{damaged, invalid, structure};
 
 const HEADER_BYTES: u64 = 12;
+/// Maximum size of a number, of seven bits per byte.
+const NUMBER_BYTES_MAX: u32 = 9;
 const MAGIC: &[u8; 6] = b"\xFD7zXZ\0";
 /// Maximum size of an index, which has a few bytes per block.
 const INDEX_BYTES_MAX: u64 = 256 << 20;
@@ -94,12 +97,13 @@ fn stream(file: &dyn Source, end: u64, blocks: &mut Vec<Block>) -> Result<u64> {
         return Err(wrong(index_at, "the index of a stream is damaged"));
     }
     let mut list = &list[1..];
-    let count =
-        number(&mut list).ok_or_else(|| wrong(index_at, "the index of a stream is damaged"))?;
+    let count = varint::take(NUMBER_BYTES_MAX, &mut list)
+        .ok_or_else(|| wrong(index_at, "the index of a stream is damaged"))?;
     let mut found: Vec<Block> = Vec::new();
     let mut at = 0u64;
     for _ in 0..count {
-        let both = number(&mut list).zip(number(&mut list));
+        let both = varint::take(NUMBER_BYTES_MAX, &mut list)
+            .zip(varint::take(NUMBER_BYTES_MAX, &mut list));
         let Some((bytes, unpacked_bytes)) = both.filter(|(bytes, _)| *bytes > 0) else {
             return Err(wrong(index_at, "the index of a stream is damaged"));
         };
@@ -122,20 +126,6 @@ fn stream(file: &dyn Source, end: u64, blocks: &mut Vec<Block>) -> Result<u64> {
     let placed = |block: Block| Block { at: start + HEADER_BYTES + block.at, ..block };
     blocks.extend(found.into_iter().rev().map(placed));
     Ok(start)
-}
-
-/// Reads a variable-length integer: up to nine bytes of seven bits.
-fn number(bytes: &mut &[u8]) -> Option<u64> {
-    let mut value = 0u64;
-    for shift in (0..63).step_by(7) {
-        let (&byte, rest) = bytes.split_first()?;
-        *bytes = rest;
-        value |= u64::from(byte & 0x7F) << shift;
-        if byte & 0x80 == 0 {
-            return Some(value);
-        }
-    }
-    None
 }
 
 fn put_number(bytes: &mut Vec<u8>, mut value: u64) {

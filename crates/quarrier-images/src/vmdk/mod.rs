@@ -17,12 +17,11 @@ use quarrier_core::Result;
 use quarrier_core::source::{Source, read_full_at};
 
 use crate::around::{Around, shown};
-use crate::disk::{Disk, Layout, Place, Run};
+use crate::disk::{Disk, Layout, Place, Run, SECTOR_BYTES};
 use crate::fault::{damaged, invalid, refused};
 use descriptor::{Descriptor, Extent, Storage};
 use sparse::Sparse;
 
-const SECTOR_BYTES: u64 = 512;
 /// Maximum extents of a disk; servers split disks every 2 GiB.
 pub(crate) const EXTENTS_MAX: usize = 40_000;
 

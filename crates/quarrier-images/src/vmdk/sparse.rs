@@ -7,10 +7,9 @@ use quarrier_core::Result;
 use quarrier_core::source::{Source, read_full_at};
 use quarrier_core::sync::lock;
 
-use super::SECTOR_BYTES;
 use super::descriptor::Descriptor;
 use crate::bytes::{u16_le, u32_le, u64_le};
-use crate::disk::{Place, Run};
+use crate::disk::{Place, Run, SECTOR_BYTES};
 use crate::fault::{damaged, invalid, refused, structure};
 use crate::tables::Tables;
 use crate::unpack::Unpacker;

@@ -14,7 +14,7 @@ use quarrier_messages::{Format, HiddenColumns, Reject};
 use super::hidden::{Loading, Origin};
 use crate::buffer::Buffer;
 use crate::count::Count;
-use crate::errors::{of_facade, of_messages};
+use crate::errors::{of_facade, of_messages, warn};
 use crate::host;
 use crate::interrupt::interruptible;
 use crate::source::{MEMORY_NAME, path_of};
@@ -41,6 +41,7 @@ pub(super) fn load(
             tables.clone().hidden(hidden).load_all(&Sources::of([&path]), &opener, stop)
         })?;
         let loaded = loaded.map_err(|error| of_facade(py, &error))?;
+        warn(py, "SourceWarning", &loaded.notices)?;
         let versions = loaded.versions.clone();
         let origin = Loading { tables, path, versions, loaded: Mutex::default() };
         return Ok((loaded, Origin::Source(Box::new(origin))));

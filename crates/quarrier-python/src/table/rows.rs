@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
-use pyo3::exceptions::{PyIndexError, PyValueError};
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PySlice;
 
 use super::Table;
+use crate::sequence;
 use crate::sql::{Batches, Rows};
 
 /// Returns a row as a dict by its index, or a table by a slice.
@@ -24,12 +25,8 @@ pub(super) fn item<'py>(
         let part = cut(&own.rows, slice.start as usize, slice.slicelength);
         return Ok(Bound::new(py, Table::of(part))?.into_any());
     }
-    let index: isize = key.extract()?;
-    let at = if index < 0 { index + rows as isize } else { index };
-    match usize::try_from(at).ok().filter(|&at| at < rows) {
-        Some(at) => Table::of(cut(&own.rows, at, 1)).to_pylist(py)?.get_item(0),
-        None => Err(PyIndexError::new_err(format!("row {index} of {rows} does not exist"))),
-    }
+    let at = sequence::place(key.extract()?, rows, "row")?;
+    Table::of(cut(&own.rows, at, 1)).to_pylist(py)?.get_item(0)
 }
 
 /// Returns `count` rows from `start` on; all of them must exist.

@@ -7,6 +7,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::SystemTime;
 
+use quarrier_core::ranges::push_merged;
 use quarrier_sparse::Span;
 
 use super::about::About;
@@ -125,10 +126,7 @@ impl CachedObject {
             checked.bytes += u64::from(claim.length);
             if !is_read || Claim::of(claim.offset, &bytes) != Some(claim) {
                 let Span { offset, length } = claim.span();
-                match checked.damaged.last_mut() {
-                    Some(last) if last.end >= offset => last.end = last.end.max(offset + length),
-                    _ => checked.damaged.push(offset..offset + length),
-                }
+                push_merged(&mut checked.damaged, offset..offset + length);
             }
         }
         Ok(checked)

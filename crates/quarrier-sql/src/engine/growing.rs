@@ -15,7 +15,7 @@ use quarrier_messages::Table;
 use tokio::sync::{Mutex, RwLock};
 
 use super::{Engine, Statement};
-use crate::net::caught_now;
+use crate::net::{blocking, caught_now};
 use crate::{Error, Messages, Result};
 
 /// A data folder that is open for writing.
@@ -238,14 +238,4 @@ fn as_declared(columns: &SchemaRef, definition: &Definition) -> SchemaRef {
         Arc::new(Field::new(name, data, !declared.is_required))
     });
     Arc::new(Schema::new(fields.collect::<Fields>()))
-}
-
-/// Runs work that may block on the disk on a thread for blocking work.
-async fn blocking<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T> + Send + 'static,
-) -> Result<T> {
-    match tokio::task::spawn_blocking(|| caught_now(work)).await {
-        Ok(done) => done,
-        Err(error) => Err(Error::Setup { reason: format!("work ended early: {error}") }),
-    }
 }

@@ -32,7 +32,7 @@ use crate::files::{Opening, Room};
 use crate::function::{self, Notes};
 use crate::net::{caught, caught_now};
 use crate::reach::Reach;
-use crate::rewrite::{self, HiddenTables, KnownNames, Named, Rewritable, TableColumns};
+use crate::rewrite::{self, KnownNames, Named, Rewritable};
 use crate::rows::Rows;
 use crate::{Error, Messages, Result};
 
@@ -399,13 +399,10 @@ impl Engine {
         let named = statement.named();
         let hidden = statement.hidden_columns();
         self.open_all(named, hidden).await?;
-        let tables = match hidden.is_none() {
-            true => HiddenTables::default(),
-            false => self.hidden_tables(),
-        };
-        let columns = match statement.has_lists() {
-            true => self.columns_of_tables(),
-            false => TableColumns::default(),
+        let (columns, tables) = match hidden.is_none() {
+            true => Default::default(),
+            // Lists need the columns of tables, too, and hidden ones for their ends.
+            false => (self.columns_of_tables(), self.hidden_tables()),
         };
         let known = lock(&self.state).known.clone().with_hidden(tables).with_columns(columns);
         statement.rewrite(&known)?;

@@ -17,8 +17,7 @@ use super::rewrite_part;
 use crate::dialect::{DEPTH_MAX, Sql};
 use crate::output::Format;
 use crate::rewrite::{
-    ALL_ELEMENTS, KnownNames, Named, TREE_DEPTH_MAX, balance, has_lists, hidden_columns, named,
-    text_of,
+    ALL_ELEMENTS, KnownNames, Named, TREE_DEPTH_MAX, balance, hidden_columns, named, text_of,
 };
 use crate::{Error, Result};
 
@@ -231,11 +230,6 @@ impl Statement {
         hidden_columns_of(&mut self.inner)
     }
 
-    /// Whether the statement may name lists.
-    pub(super) fn has_lists(&mut self) -> bool {
-        has_lists_of(&mut self.inner)
-    }
-
     pub(super) fn rewrite(&mut self, known: &KnownNames) -> Result<()> {
         rewrite_of(&mut self.inner, known)
     }
@@ -338,14 +332,6 @@ fn hidden_columns_of(statement: &mut parser::Statement) -> HiddenColumns {
         parser::Statement::Statement(statement) => hidden_columns(&mut **statement),
         parser::Statement::Explain(explain) => hidden_columns_of(&mut explain.statement),
         _ => HiddenColumns::default(),
-    }
-}
-
-fn has_lists_of(statement: &mut parser::Statement) -> bool {
-    match statement {
-        parser::Statement::Statement(statement) => has_lists(&mut **statement),
-        parser::Statement::Explain(explain) => has_lists_of(&mut explain.statement),
-        _ => false,
     }
 }
 

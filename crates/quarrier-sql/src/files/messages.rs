@@ -13,7 +13,7 @@ use quarrier_messages::{Format, Schema};
 
 use super::pieces::Pieces;
 use super::{FileRejects, Loaded, Opening, Rounded};
-use crate::net::caught_now;
+use crate::net::blocking;
 use crate::{Error, Messages, Result};
 
 pub(super) type Opened = (Arc<dyn TableProvider>, Loaded);
@@ -57,6 +57,7 @@ pub(super) async fn load_all(sources: Sources, name: &str, opening: Opening) -> 
         meet(&mut met, &mut loaded);
         met.bytes = loaded.bytes;
         met.damages = std::mem::take(&mut loaded.damages);
+        met.notices = std::mem::take(&mut loaded.notices);
         met.memory_bytes = loaded.table.nbytes();
         met.hidden = loaded.table.hidden();
         let table: Arc<dyn TableProvider> = Arc::new(Messages::new(Arc::new(loaded.table)));
@@ -158,6 +159,7 @@ impl Reading {
         meet(&mut met, &mut rest);
         met.bytes = rest.bytes;
         met.damages = std::mem::take(&mut rest.damages);
+        met.notices = std::mem::take(&mut rest.notices);
         if pieces.are_none() {
             met.memory_bytes = rest.table.nbytes();
             met.hidden = rest.table.hidden();
@@ -179,16 +181,6 @@ impl Reading {
         let said = error.to_string();
         let said = said.split(" (os error").next().unwrap_or(&said);
         Error::table(&self.shown, said)
-    }
-}
-
-/// Runs a load on a thread for blocking work.
-async fn blocking<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T> + Send + 'static,
-) -> Result<T> {
-    match tokio::task::spawn_blocking(|| caught_now(work)).await {
-        Ok(done) => done,
-        Err(error) => Err(Error::Setup { reason: format!("a load ended early: {error}") }),
     }
 }
 

@@ -5,16 +5,18 @@ use std::collections::{HashMap, HashSet};
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
-    ExcludeSelectItem, Expr, Ident, JoinConstraint, JoinOperator, ObjectName, ObjectNamePart,
-    Query, Select, SelectItem, SelectItemQualifiedWildcardKind, TableAlias, TableAliasColumnDef,
-    TableFactor, TableWithJoins, VisitMut, VisitorMut, WildcardAdditionalOptions,
+    ExcludeSelectItem, Expr, Ident, ObjectName, ObjectNamePart, Select, SelectItem,
+    SelectItemQualifiedWildcardKind, TableAlias, TableAliasColumnDef, TableFactor, TableWithJoins,
+    VisitMut, VisitorMut, WildcardAdditionalOptions,
 };
 use quarrier_messages::HiddenColumns;
 
-use super::lists::has_lists;
+use super::lists::{TableColumns, has_lists};
+use super::merged::{ComparesHidden, Relation, Relations};
+use super::names::names_of_with;
 use super::refused;
 use super::walk::{Flow, Stop, ended, walk};
-use crate::Result;
+use crate::{Error, Result};
 
 /// The hidden columns of tables, by table name.
 pub(crate) type HiddenTables = HashMap<String, HiddenColumns>;
@@ -63,34 +65,31 @@ impl VisitorMut for Finder {
 ///
 /// # Errors
 /// A join would compare hidden columns, or a `*` cannot exclude them.
-pub(super) fn show<S: VisitMut>(statement: &mut S, tables: &HiddenTables) -> Result<()> {
+pub(super) fn show<S: VisitMut>(
+    statement: &mut S,
+    (columns, tables): (&TableColumns, &HiddenTables),
+) -> Result<()> {
     if tables.is_empty() {
         return Ok(());
     }
-    let mut given = WithNames { names: HashSet::new() };
-    ended(walk(statement, &mut given))?;
-    ended(walk(statement, &mut HiddenColumnReader { tables, given: &given.names }))
+    let reason = reason(hidden_columns(statement));
+    let given = names_of_with(statement);
+    let mut reader = HiddenColumnReader { tables, columns, given: &given, reason };
+    ended(walk(statement, &mut reader))
 }
 
-/// The names of tables that WITH defines.
-struct WithNames {
-    names: HashSet<String>,
-}
-
-impl VisitorMut for WithNames {
-    type Break = Stop;
-
-    fn pre_visit_query(&mut self, query: &mut Query) -> Flow {
-        for table in query.with.iter().flat_map(|with| &with.cte_tables) {
-            self.names.insert(table.alias.name.value.to_ascii_lowercase());
-        }
-        ControlFlow::Continue(())
-    }
+/// What makes a statement read hidden columns, in the user's words.
+fn reason(named: HiddenColumns) -> &'static str {
+    let by_name = HiddenColumns { list_ends: false, ..named };
+    if by_name.is_none() { "[*] and UNNEST of a list" } else { "_line, _offset and _message" }
 }
 
 struct HiddenColumnReader<'t> {
     tables: &'t HiddenTables,
+    columns: &'t TableColumns,
     given: &'t HashSet<String>,
+    /// What makes the statement read hidden columns.
+    reason: &'static str,
 }
 
 impl VisitorMut for HiddenColumnReader<'_> {
@@ -104,26 +103,13 @@ impl VisitorMut for HiddenColumnReader<'_> {
     }
 }
 
-/// The tables of a FROM.
-#[derive(Default)]
-struct Relations {
-    /// For each table, the name that qualifies its columns, if any, and its hidden columns.
-    tables: Vec<(Option<Ident>, HiddenColumns)>,
-    /// Whether a join merges two columns into one.
-    has_using: bool,
-    is_natural: bool,
-}
-
-impl HiddenColumnReader<'_> {
+impl<'t> HiddenColumnReader<'t> {
     fn select(&self, select: &mut Select) -> Result<()> {
         let mut from = Relations::default();
-        select.from.iter_mut().for_each(|tables| self.tables(tables, &mut from));
-        let hidden = from.tables.iter().filter(|(_, columns)| !columns.is_none()).count();
-        if hidden > 0 && from.is_natural {
-            return Err(refused(
-                "NATURAL JOIN would compare _line and _offset, too; write JOIN … USING (…)",
-            ));
+        for tables in &mut select.from {
+            self.tables(tables, &mut from)?;
         }
+        let hidden = from.tables.iter().filter(|table| !table.hidden.is_none()).count();
         if hidden == 0 {
             return Ok(());
         }
@@ -131,22 +117,24 @@ impl HiddenColumnReader<'_> {
         for mut item in std::mem::take(&mut select.projection) {
             match &mut item {
                 SelectItem::Wildcard(options) if hidden == 1 => {
-                    let columns = from.tables.iter().map(|(_, columns)| *columns);
-                    exclude(options, columns.fold(HiddenColumns::default(), |all, one| all | one));
+                    let columns = from.tables.iter().map(|table| table.hidden);
+                    let columns = columns.fold(HiddenColumns::default(), |all, one| all | one);
+                    exclude(options, names(columns));
                 }
                 SelectItem::Wildcard(options) => {
-                    items.extend(apart(options, &from)?);
+                    items.extend(from.apart(options).ok_or_else(|| self.star())?);
                     continue;
                 }
                 SelectItem::QualifiedWildcard(
                     SelectItemQualifiedWildcardKind::ObjectName(name),
                     options,
                 ) => {
-                    let is_it = |(known, _): &&(Option<Ident>, HiddenColumns)| {
-                        known.as_ref().is_some_and(|known| last(name) == Some(&known.value))
+                    let is_it = |table: &&Relation<'_>| {
+                        let known = table.qualifier.as_ref();
+                        known.is_some_and(|known| last(name) == Some(&known.value))
                     };
-                    if let Some((_, columns)) = from.tables.iter().find(is_it) {
-                        exclude(options, *columns);
+                    if let Some(table) = from.tables.iter().find(is_it) {
+                        exclude(options, names(table.hidden));
                     }
                 }
                 _ => {}
@@ -157,39 +145,65 @@ impl HiddenColumnReader<'_> {
         Ok(())
     }
 
-    fn tables(&self, tables: &mut TableWithJoins, from: &mut Relations) {
-        self.table(&mut tables.relation, from);
-        for join in &mut tables.joins {
-            self.table(&mut join.relation, from);
-            match constraint(&join.join_operator) {
-                Some(JoinConstraint::Natural) => from.is_natural = true,
-                Some(JoinConstraint::Using(_)) => from.has_using = true,
-                _ => {}
-            }
-        }
+    /// The error for a `*` that cannot exclude hidden columns.
+    fn star(&self) -> Error {
+        refused(format!(
+            "* is not supported with {} over several tables, if one has no name, with EXCLUDE, and \
+             with an outer join by USING; name the columns",
+            self.reason
+        ))
     }
 
-    fn table(&self, table: &mut TableFactor, from: &mut Relations) {
-        match table {
+    fn tables(&self, tables: &mut TableWithJoins, from: &mut Relations<'t>) -> Result<()> {
+        let first = from.tables.len();
+        self.table(&mut tables.relation, from)?;
+        for join in &mut tables.joins {
+            let left = first..from.tables.len();
+            self.table(&mut join.relation, from)?;
+            from.join(&mut join.join_operator, left).map_err(|ComparesHidden| {
+                refused(format!(
+                    "NATURAL JOIN is not supported with {} if a side is a subquery or a table whose lists \
+                     are unnested; write JOIN … USING (…)",
+                    self.reason
+                ))
+            })?;
+        }
+        Ok(())
+    }
+
+    fn table(&self, table: &mut TableFactor, from: &mut Relations<'t>) -> Result<()> {
+        let relation = match table {
             TableFactor::NestedJoin { table_with_joins, alias: None } => {
-                self.tables(table_with_joins, from);
+                return self.tables(table_with_joins, from);
             }
             TableFactor::Table { name, alias, args: None, .. } => {
-                let columns = self.renamed(name, alias);
+                let columns = self.columns(name, alias.as_ref());
+                let hidden = self.renamed(name, alias);
                 let qualifier = match alias {
                     Some(alias) => Some(alias.name.clone()),
                     None => last_ident(name).cloned(),
                 };
-                from.tables.push((qualifier, columns));
+                Relation { qualifier, hidden, columns }
             }
             TableFactor::Table { alias, .. }
             | TableFactor::Derived { alias, .. }
             | TableFactor::UNNEST { alias, .. } => {
                 let qualifier = alias.as_ref().map(|alias| alias.name.clone());
-                from.tables.push((qualifier, HiddenColumns::default()));
+                Relation { qualifier, hidden: HiddenColumns::default(), columns: None }
             }
-            _ => from.tables.push((None, HiddenColumns::default())),
-        }
+            _ => Relation { qualifier: None, hidden: HiddenColumns::default(), columns: None },
+        };
+        from.tables.push(relation);
+        Ok(())
+    }
+
+    /// The visible columns of an open table, unless it or its columns are renamed.
+    fn columns(&self, name: &ObjectName, alias: Option<&TableAlias>) -> Option<&'t [String]> {
+        let [ObjectNamePart::Identifier(ident)] = name.0.as_slice() else { return None };
+        let is_given = self.given.contains(&ident.value.to_ascii_lowercase());
+        let is_renamed = alias.is_some_and(|alias| !alias.columns.is_empty());
+        let columns = self.columns.get(&ident.value).filter(|_| !is_given && !is_renamed)?;
+        Some(columns)
     }
 
     /// Replaces a table's name by that with hidden columns. Returns these columns.
@@ -221,26 +235,6 @@ impl HiddenColumnReader<'_> {
     }
 }
 
-fn constraint(operator: &JoinOperator) -> Option<&JoinConstraint> {
-    use JoinOperator as J;
-    match operator {
-        J::Join(constraint)
-        | J::Inner(constraint)
-        | J::Left(constraint)
-        | J::LeftOuter(constraint)
-        | J::Right(constraint)
-        | J::RightOuter(constraint)
-        | J::FullOuter(constraint)
-        | J::Semi(constraint)
-        | J::LeftSemi(constraint)
-        | J::RightSemi(constraint)
-        | J::Anti(constraint)
-        | J::LeftAnti(constraint)
-        | J::RightAnti(constraint) => Some(constraint),
-        _ => None,
-    }
-}
-
 fn last_ident(name: &ObjectName) -> Option<&Ident> {
     match name.0.last() {
         Some(ObjectNamePart::Identifier(ident)) => Some(ident),
@@ -248,46 +242,28 @@ fn last_ident(name: &ObjectName) -> Option<&Ident> {
     }
 }
 
-fn last(name: &ObjectName) -> Option<&String> {
+pub(super) fn last(name: &ObjectName) -> Option<&String> {
     last_ident(name).map(|ident| &ident.value)
 }
 
+fn names(columns: HiddenColumns) -> impl Iterator<Item = String> {
+    columns.fields().map(|field| field.name.to_string())
+}
+
 /// Excludes these columns from a `*`.
-fn exclude(options: &mut WildcardAdditionalOptions, columns: HiddenColumns) {
+pub(super) fn exclude(
+    options: &mut WildcardAdditionalOptions,
+    columns: impl Iterator<Item = String>,
+) {
     let mut names = match options.opt_exclude.take() {
         Some(ExcludeSelectItem::Single(name)) => vec![name],
         Some(ExcludeSelectItem::Multiple(names)) => names,
         None => Vec::new(),
     };
-    for field in columns.fields() {
-        let is_it = |name: &ObjectName| last(name).is_some_and(|known| **known == *field.name);
-        if !names.iter().any(is_it) {
-            names.push(ObjectName::from(vec![Ident::with_quote('"', &*field.name)]));
+    for column in columns {
+        if !names.iter().any(|name| last(name) == Some(&column)) {
+            names.push(ObjectName::from(vec![Ident::with_quote('"', column)]));
         }
     }
     options.opt_exclude = (!names.is_empty()).then_some(ExcludeSelectItem::Multiple(names));
-}
-
-/// Splits a `*` over several tables into one for each, since their hidden columns have the same
-/// names.
-fn apart(options: &WildcardAdditionalOptions, from: &Relations) -> Result<Vec<SelectItem>> {
-    let is_plain = options.opt_exclude.is_none()
-        && options.opt_except.is_none()
-        && options.opt_replace.is_none()
-        && options.opt_ilike.is_none();
-    let item = |(qualifier, columns): &(Option<Ident>, HiddenColumns)| {
-        let qualifier = qualifier.clone().filter(|_| is_plain && !from.has_using)?;
-        let name = ObjectName::from(vec![qualifier]);
-        let mut options = WildcardAdditionalOptions::default();
-        exclude(&mut options, *columns);
-        let kind = SelectItemQualifiedWildcardKind::ObjectName(name);
-        Some(SelectItem::QualifiedWildcard(kind, options))
-    };
-    let items: Option<Vec<SelectItem>> = from.tables.iter().map(item).collect();
-    items.ok_or_else(|| {
-        refused(
-            "* over several tables with USING, or with a table that has no name, cannot be \
-             combined with _line, _offset and _message; name the columns",
-        )
-    })
 }

@@ -24,6 +24,7 @@ mod clauses;
 mod exponents;
 mod hidden;
 mod lists;
+mod merged;
 mod names;
 mod outputs;
 mod padded;
@@ -37,7 +38,7 @@ mod walk;
 pub(crate) use chains::{TREE_DEPTH_MAX, balance};
 pub(crate) use clauses::Functions;
 pub(crate) use hidden::{HiddenTables, hidden_columns, is_name_with_hidden, name_with_hidden};
-pub(crate) use lists::{ALL as ALL_ELEMENTS, TableColumns, has_lists};
+pub(crate) use lists::{ALL as ALL_ELEMENTS, TableColumns};
 pub(crate) use names::KnownNames;
 pub(crate) use tables::{MESSAGES, Named, TypedMessages, named};
 pub(crate) use text::text_of;
@@ -61,7 +62,7 @@ pub(crate) fn rewrite<S: Rewritable>(statement: &mut S, known: &KnownNames) -> R
     ended(walk(statement, &mut predicates::Predicates))?;
     ended(walk(statement, &mut outputs::Outputs))?;
     statement.caption(captions);
-    hidden::show(statement, known.hidden())?;
+    hidden::show(statement, (known.columns(), known.hidden()))?;
     clauses::name_outputs(statement);
     Ok(())
 }

@@ -77,6 +77,28 @@ impl KnownNames {
     }
 }
 
+/// The names of the tables that WITH defines, in lower case.
+pub(super) fn names_of_with<S: VisitMut>(statement: &mut S) -> HashSet<String> {
+    let mut found = WithNames { names: HashSet::new() };
+    let _ = walk(statement, &mut found);
+    found.names
+}
+
+struct WithNames {
+    names: HashSet<String>,
+}
+
+impl VisitorMut for WithNames {
+    type Break = Stop;
+
+    fn pre_visit_query(&mut self, query: &mut datafusion::sql::sqlparser::ast::Query) -> Flow {
+        for table in query.with.iter().flat_map(|with| &with.cte_tables) {
+            self.names.insert(table.alias.name.value.to_ascii_lowercase());
+        }
+        ControlFlow::Continue(())
+    }
+}
+
 /// Replaces every name in the statement by its known spelling.
 pub(super) fn spell<S: VisitMut>(statement: &mut S, known: &KnownNames) {
     let mut known = known.clone();

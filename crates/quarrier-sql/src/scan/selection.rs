@@ -1,10 +1,11 @@
 //! Selects the rows of a scan: once for all partitions, on all threads.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use datafusion::common::{DataFusionError, Result};
+use quarrier_core::sync::StopOnDrop;
 use quarrier_filter::{Expr, Matches, Query, Scan, Select, Work};
 use quarrier_messages::Table;
 use tokio::sync::OnceCell;
@@ -52,15 +53,6 @@ impl SelectedRows {
 #[derive(Debug, Default)]
 pub(super) struct Selection {
     found: OnceCell<Arc<SelectedRows>>,
-}
-
-/// Stops the scan when the last waiting partition is dropped.
-struct StopOnDrop(Arc<AtomicBool>);
-
-impl Drop for StopOnDrop {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
 }
 
 impl Selection {
@@ -161,8 +153,8 @@ pub(super) async fn search_all(
     questions: Vec<Question>,
     workers: usize,
 ) -> Result<(Vec<Result<SelectedRows>>, Option<Work>)> {
-    let stop = StopOnDrop(Arc::default());
-    let (flag, table) = (Arc::clone(&stop.0), Arc::clone(table));
+    let stop = StopOnDrop::default();
+    let (flag, table) = (stop.flag(), Arc::clone(table));
     let scanned = tokio::task::spawn_blocking(move || {
         let queries: Vec<Query> = questions.iter().map(|one| one.query.clone()).collect();
         let scan = Scan::new(&table, &queries).workers(workers).cancel(&flag);

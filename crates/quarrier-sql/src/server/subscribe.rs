@@ -9,7 +9,7 @@
 //! client: one that reads slowly polls less often, and finds the messages it missed in the log.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 
 use datafusion::arrow::array::{
     ArrayRef, Int64Array, RecordBatch, RecordBatchReader, StringArray, new_null_array,
@@ -19,6 +19,7 @@ use futures::StreamExt;
 use futures::stream;
 use quarrier::DataFolder;
 use quarrier::kept::{Changed, Subscribe, Subscription};
+use quarrier_core::sync::StopOnDrop;
 use quarrier_messages::build::Cell;
 use quarrier_wire::{
     Failure, Prepared, Reply, Result, Rows, SubscribeText, kind, state, subscribe_text,
@@ -174,7 +175,7 @@ pub(super) async fn run(
         beats,
         runtime: runtime.clone(),
         columns: Arc::clone(&subscribed.columns),
-        stop: StopOnDrop(Arc::default()),
+        stop: StopOnDrop::default(),
         progress: subscribed.text.progress,
         due: None,
         progress_mark: None,
@@ -198,21 +199,13 @@ enum Source {
     Again(Box<RepeatedQuery>),
 }
 
-/// Stops the work of a subscription when it is dropped.
-struct StopOnDrop(Arc<AtomicBool>);
-
-impl Drop for StopOnDrop {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
-}
-
 /// A running subscription.
 struct RunningSubscription {
     source: Source,
     beats: Beats,
     runtime: Handle,
     columns: SchemaRef,
+    /// Dropping it stops the work of the subscription.
     stop: StopOnDrop,
     progress: std::time::Duration,
     /// When to send the next progress row.
@@ -270,7 +263,7 @@ impl RunningSubscription {
         match &mut self.source {
             Source::Each(held) => {
                 let mut subscription = held.take().ok_or_else(defect)?;
-                let stop = Arc::clone(&self.stop.0);
+                let stop = self.stop.flag();
                 let find = move || {
                     let found = subscription.next(&stop);
                     (subscription, found)

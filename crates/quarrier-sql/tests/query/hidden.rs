@@ -36,6 +36,15 @@ fn hidden_columns_can_be_named_and_are_not_in_star() {
             "SELECT *, g._line AS l FROM m JOIN 'g.csv' AS g ON m.a = g.a WHERE m._line = 5",
             "a,b,a,c,l\n3,ü,3,three,3\n",
         ),
+        ("SELECT a, c FROM m NATURAL JOIN 'g.csv' AS g WHERE g._line = 2", "a,c\n2,two\n"),
+        (
+            "SELECT *, g._line AS l FROM m NATURAL JOIN 'g.csv' AS g WHERE m._line = 5",
+            "b,a,c,l\nü,3,three,3\n",
+        ),
+        (
+            "SELECT *, g._line AS l FROM m JOIN 'g.csv' AS g USING (a) WHERE m._line = 5",
+            "b,a,c,l\nü,3,three,3\n",
+        ),
         ("WITH m AS (SELECT 7 AS _line) SELECT * FROM m", "_line\n7\n"),
         ("SELECT * FROM (SELECT _line, a FROM m) AS s WHERE a = 1", "_line,a\n1,1\n"),
         ("SELECT a FROM m WHERE _line = (SELECT max(_line) FROM m)", "a\n3\n"),
@@ -103,8 +112,11 @@ fn unsupported_uses_of_hidden_columns_are_refused() {
     folder.file("f.ndjson", JSON);
     folder.file("p.csv", "x\n1\n");
     for (sql, expected) in [
-        ("SELECT _line FROM 'f.ndjson' NATURAL JOIN 'p.csv'", "USING"),
-        ("SELECT *, f._line FROM 'f.ndjson' JOIN 'f.ndjson' AS g USING (a)", "name the columns"),
+        ("SELECT _line FROM 'f.ndjson' NATURAL JOIN (SELECT 1 AS a) AS s", "USING"),
+        (
+            "SELECT *, g._line FROM 'f.ndjson' f LEFT JOIN 'f.ndjson' g USING (a)",
+            "name the columns",
+        ),
         ("SELECT _line FROM search('f.ndjson', 'x')", "_line"),
         ("SELECT _line FROM (SELECT * FROM 'f.ndjson') AS s", "_line"),
     ] {

@@ -150,6 +150,35 @@ fn long_lists_are_compared_and_unnested() {
 }
 
 #[test]
+fn natural_join_does_not_compare_the_ends_of_lists() {
+    let folder = Folder::new();
+    let legs = ["{\"id\":1,\"leg\":[{\"qty\":9},{}]}", "{\"id\":2,\"leg\":[{\"qty\":1},{}]}"];
+    folder.file("m.ndjson", &legs.join("\n"));
+    let tags = ["{\"id\":1,\"tag\":[\"a\",null],\"c\":10}", "{\"id\":2,\"tag\":[null],\"c\":20}"];
+    folder.file("n.ndjson", &tags.join("\n"));
+    for (sql, expected) in [
+        ("SELECT c FROM 'm.ndjson' NATURAL JOIN 'n.ndjson' WHERE 5 < ANY (leg[*].qty)", "c\n10\n"),
+        (
+            "SELECT * FROM (SELECT n.*, 5 < ANY (leg[*].qty) AS a FROM 'm.ndjson' AS m \
+             JOIN 'n.ndjson' AS n USING (id)) AS s WHERE a",
+            "id,tag[0],c,a\n1,a,10,true\n",
+        ),
+    ] {
+        let output = folder.run(&[sql, "--format", "csv"]);
+        assert_eq!(text(&output.stdout), expected, "{sql}: {output:?}");
+    }
+    for sql in [
+        "SELECT c FROM 'n.ndjson' NATURAL JOIN (SELECT 1 AS id) AS s WHERE 'a' = ANY (tag[*])",
+        "SELECT c FROM 'm.ndjson' AS m NATURAL JOIN 'n.ndjson', UNNEST(leg) AS l",
+    ] {
+        let output = folder.run(&[sql]);
+        assert_eq!(output.status.code(), Some(2), "{sql}: {output:?}");
+        let said = text(&output.stderr);
+        assert!(said.contains("NATURAL JOIN") && !said.contains("_line"), "{sql}: {said}");
+    }
+}
+
+#[test]
 fn unsupported_uses_of_lists_are_refused() {
     let folder = folder();
     for (sql, reason) in [

@@ -24,6 +24,19 @@ fn a_notice_of_a_source_is_printed_once_and_the_answer_is_whole() {
 }
 
 #[test]
+fn a_notice_of_a_file_of_messages_is_printed_once() {
+    let folder = Folder::new();
+    folder.file("packed.csv", "LZIP\u{1},a\n1,2\n");
+    for statement in ["SELECT a FROM 'packed.csv'", "SELECT a, _line FROM 'packed.csv'"] {
+        let output = folder.run(&[statement, "--format", "csv"]);
+        let said = text(&output.stderr);
+        let line = "quarrier: packed.csv: is compressed by lzip, which is not supported";
+        assert_eq!(said.matches(line).count(), 1, "{statement}: {said}");
+        assert_eq!(output.status.code(), Some(0), "{statement}: {said}");
+    }
+}
+
+#[test]
 fn a_statement_that_fails_leaves_no_notice_to_the_next_one() {
     let folder = Folder::new();
     folder.file("packed", "LZIP\u{1}an invoice");

@@ -212,6 +212,9 @@ impl<'f, 'w> Session<'f, 'w> {
     ) -> std::result::Result<(Run, bool), Ended> {
         let name = opened.name().to_string();
         self.source_format = opened.format().cloned();
+        if let Some(notice) = opened.notice_line() {
+            self.watch.notice(&notice);
+        }
         for damage in opened.damages() {
             self.watch.damaged(&name, damage);
         }

@@ -63,6 +63,12 @@ pub trait Watch: Send {
     /// The pass has ended.
     fn end(&mut self) {}
 
+    /// A source has a notice that people should read before they trust its messages, such as that a
+    /// segment of an image is missing: a line that begins with the name of the source.
+    fn notice(&mut self, notice: &str) {
+        let _ = notice;
+    }
+
     /// A damaged part of a source was skipped; the line says what and where.
     fn damaged(&mut self, name: &str, damage: &str) {
         let _ = (name, damage);

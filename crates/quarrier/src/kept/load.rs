@@ -83,6 +83,17 @@ pub trait KeptWatch: Send {
         let _ = (name, end);
     }
 
+    /// A source has a notice that people should read before they trust its messages, such as that a
+    /// segment of an image is missing: a line that begins with the name of the source.
+    fn notice(&mut self, notice: &str) {
+        let _ = notice;
+    }
+
+    /// A damaged part of a source, which is a log, was skipped; the line says what and where.
+    fn damaged(&mut self, damage: &str) {
+        let _ = damage;
+    }
+
     /// More of the source is on disk.
     fn progressed(&mut self, progress: &Progress) {
         let _ = progress;
@@ -224,6 +235,10 @@ impl KeptLoad {
         (list, watch): (&mut Option<List>, &mut dyn KeptWatch),
     ) -> Result<LoadedSource> {
         let opened = opener.open_messages(named)?;
+        if let Some(notice) = opened.notice_line() {
+            watch.notice(&notice);
+        }
+        opened.damages().iter().for_each(|damage| watch.damaged(damage));
         let identity = identity(named);
         let name = opened.name().to_string();
         let (stored, (first, failed), elapsed) = match opened {

@@ -4,6 +4,7 @@ use std::io::{self, Read};
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use quarrier_core::ranges::push_merged;
 use quarrier_core::source::{Source, read_full_at};
 use quarrier_files::{Entry, Piece};
 
@@ -60,10 +61,7 @@ fn fill(source: &dyn Source, at: u64, buffer: &mut [u8], unreadable: &mut Vec<Ra
         }
         sector.fill(0);
         let end = at + sector.len() as u64;
-        match unreadable.last_mut() {
-            Some(last) if last.end == at => last.end = end,
-            _ => unreadable.push(at..end),
-        }
+        push_merged(unreadable, at..end);
     }
 }
 

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use quarrier_core::pipeline::Run;
+use quarrier_core::ranges::merged;
 use quarrier_rules::{HeldRule, Rule, Rules};
 
 use super::extents::Extents;
@@ -181,12 +182,7 @@ impl RulesSearched {
         if self.notices_left_out > 0 {
             self.notices.push(format!("{} more notices are left out", self.notices_left_out));
         }
-        self.unreadable.sort_unstable_by_key(|range| (range.start, range.end));
-        self.unreadable.dedup_by(|next, last| {
-            let joins = next.start <= last.end;
-            last.end = if joins { last.end.max(next.end) } else { last.end };
-            joins
-        });
+        self.unreadable = merged(std::mem::take(&mut self.unreadable));
         self.is_incomplete |= !self.unreadable.is_empty();
         self.is_stopped = stop.load(Ordering::Relaxed);
         self.elapsed = started.elapsed();

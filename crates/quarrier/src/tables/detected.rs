@@ -20,6 +20,7 @@ pub struct DetectedSource<'s> {
     format: Format,
     origin: Origin<'s>,
     damages: Vec<String>,
+    notice: Option<String>,
 }
 
 enum Origin<'s> {
@@ -41,20 +42,24 @@ impl Tables<'_> {
         opened: Opened,
         stop: &Arc<AtomicBool>,
     ) -> Result<DetectedSource<'static>> {
+        let notice = opened.notice_line();
         match opened {
             Opened::Local { source, format, damages, .. } => {
                 let format = match format {
                     Some(format) => format,
                     None => self.format_of(&*source)?,
                 };
-                Ok(DetectedSource { format, origin: Origin::Source(source), damages })
+                Ok(DetectedSource { format, origin: Origin::Source(source), damages, notice })
             }
             Opened::Remote(source) => {
                 source.announce(0..source.length());
                 let format = self.format_of(&source)?;
-                Ok(DetectedSource { format, origin: Origin::Remote(source), damages: Vec::new() })
+                Ok(DetectedSource::of(format, Origin::Remote(source)))
             }
-            Opened::FarImage { image, .. } => self.detect_source(Box::new(image)),
+            Opened::FarImage { image, .. } => {
+                let detected = self.detect_source(Box::new(image))?;
+                Ok(DetectedSource { notice, ..detected })
+            }
             Opened::Stream { name, reader } => {
                 let patient = Box::new(Patient::new(reader, stop));
                 let plain = quarrier_messages::decompressed_stream(&name, patient, stop)?;
@@ -63,8 +68,7 @@ impl Tables<'_> {
                     None => stream::detect_format(&name, plain),
                 };
                 let format = self.with_dictionary(format)?;
-                let origin = Origin::Stream(name, Some(bytes));
-                Ok(DetectedSource { format, origin, damages: Vec::new() })
+                Ok(DetectedSource::of(format, Origin::Stream(name, Some(bytes))))
             }
         }
     }
@@ -75,7 +79,7 @@ impl Tables<'_> {
     /// Those of [`Tables::detect`].
     pub fn detect_source<'s>(&self, source: Box<dyn Source + 's>) -> Result<DetectedSource<'s>> {
         let format = self.format_of(&*source)?;
-        Ok(DetectedSource { format, origin: Origin::Source(source), damages: Vec::new() })
+        Ok(DetectedSource::of(format, Origin::Source(source)))
     }
 
     fn format_of(&self, source: &dyn Source) -> Result<Format> {
@@ -105,7 +109,11 @@ fn dictionary(path: &Path) -> Result<Arc<Dictionary>> {
     dictionary.map(Arc::new).map_err(|error| Error::Dictionary { path: path.to_path_buf(), error })
 }
 
-impl DetectedSource<'_> {
+impl<'s> DetectedSource<'s> {
+    fn of(format: Format, origin: Origin<'s>) -> Self {
+        DetectedSource { format, origin, damages: Vec::new(), notice: None }
+    }
+
     /// The name in errors.
     pub fn name(&self) -> &str {
         match &self.origin {
@@ -118,6 +126,11 @@ impl DetectedSource<'_> {
     /// Damaged places of a log that were skipped, a line each.
     pub fn damages(&self) -> &[String] {
         &self.damages
+    }
+
+    /// The notice of its image, if any: a line that begins with the name of the source.
+    pub fn notice(&self) -> Option<&str> {
+        self.notice.as_deref()
     }
 
     /// The format of its messages.

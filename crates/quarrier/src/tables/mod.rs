@@ -76,6 +76,8 @@ pub struct Loaded {
     pub bytes: u64,
     /// Damaged places of logs that were skipped, a line each.
     pub damages: Vec<String>,
+    /// Notices of images, a line each that begins with the name of the source.
+    pub notices: Vec<String>,
     /// The cost of remote sources, if there were any.
     pub remote: Option<RemoteCost>,
     /// The versions of the sources, in order; `None` for those without one. Only set by
@@ -218,6 +220,8 @@ impl<'p> Tables<'p> {
         all.rejects.truncate(self.limits.rejects_max);
         all.damages =
             detected.iter().flat_map(|detected| detected.damages().iter().cloned()).collect();
+        let notices = detected.iter().filter_map(DetectedSource::notice);
+        all.notices = notices.map(str::to_string).collect();
         all.table = match tables.len() {
             1 => tables.pop().unwrap_or_default(),
             _ => {
@@ -294,6 +298,7 @@ impl<'p> Tables<'p> {
             (loaded, None) => {
                 let mut loaded = self.loaded(loaded?, started);
                 loaded.damages = detected.damages().to_vec();
+                loaded.notices = detected.notice().map(str::to_string).into_iter().collect();
                 loaded.remote = detected.counters().map(|counters| {
                     let mut cost = RemoteCost::default();
                     cost.add(&counters);

@@ -3,12 +3,11 @@
 //! bytes begin there.
 
 use super::Header;
-use crate::view::{TAKE_BYTES_MAX, View};
+use crate::view::{SECTOR_BYTES, TAKE_BYTES_MAX, View};
 
 /// Minimum number of clean rows at the start; then, this many of this many rows must be odd.
 const CLEAN_ROWS: u64 = 8;
 const ODD_ROWS: (u64, u64) = (6, 8);
-const SECTOR_BYTES: u64 = 512;
 
 /// Returns the start of the sector from which on rows do not belong to the picture.
 pub(super) fn foreign(view: &mut View<'_>, header: &Header) -> Option<u64> {

@@ -10,7 +10,7 @@ mod tags;
 
 use super::{Format, Kind, Signature, Verdict};
 use crate::mend::{Broken, MendContext, Reading, Step, in_order};
-use crate::view::{Extent, View};
+use crate::view::{Extent, SECTOR_BYTES, View};
 
 use frame::Frame;
 use frames::Frames;
@@ -26,7 +26,6 @@ const MP3: Kind = Kind::new("mp3");
 
 /// A file without a note has at least this many frames.
 const FRAMES_MIN: u64 = 8;
-const SECTOR_BYTES: u64 = 512;
 /// The data of a frame do not contain a run of this many zeros.
 const ZEROS: u64 = 16;
 /// Maximum length of a frame in bytes.
@@ -69,7 +68,7 @@ impl Format for Mp3 {
         if is_bare && view.offset_of(0).is_some_and(|offset| offset % SECTOR_BYTES != 0) {
             return broken(view, end, end, "nothing shows where it begins");
         }
-        if end == frames.at && !is_slack(view, end) {
+        if end == frames.at && !view.is_slack(end) {
             return broken(view, end, end, "nothing shows where it ends");
         }
         if end == frames.at && is_last_cut(view, &frames) {
@@ -124,13 +123,6 @@ fn is_in_stream(view: &View<'_>, frames: &Frames) -> bool {
     let before = &mut before[..bytes];
     let read = view.source().read_at(offset - bytes as u64, before);
     read.is_ok_and(|read| read == bytes) && frames.is_preceded(before)
-}
-
-/// Whether the rest of the sector at the end of the file is unused, or the source ends there.
-fn is_slack(view: &mut View<'_>, end: u64) -> bool {
-    let bytes = (end.next_multiple_of(SECTOR_BYTES) - end).min(view.length() - end);
-    let is_end = end == view.length();
-    is_end || bytes > 0 && view.take(end, bytes as usize).is_some_and(|b| b.iter().all(|b| *b == 0))
 }
 
 /// Tags; notes, which follow the side information of a frame; and headers of the usual kinds of

@@ -10,8 +10,8 @@ use std::ops::Range;
 
 use super::{Format, Kind, Signature, Verdict};
 use crate::mend::{Alien, MendContext, Rest, without_gaps};
-use crate::mend::{Broken, SECTOR_BYTES, text_sectors};
-use crate::view::{Extent, TAKE_BYTES_MAX, View};
+use crate::mend::{Broken, text_sectors};
+use crate::view::{Extent, SECTOR_BYTES, TAKE_BYTES_MAX, View};
 
 use boxes::Atom;
 

@@ -13,7 +13,6 @@ const MPG: Kind = Kind::new("mpg");
 
 /// A file has at least this many packets.
 const PACKETS_MIN: u64 = 8;
-const SECTOR_BYTES: u64 = 512;
 
 impl Format for Mpg {
     fn kinds(&self) -> &[Kind] {
@@ -54,9 +53,7 @@ impl Format for Mpg {
         if view.is_at(at, &[0, 0, 1, 0xB9]) {
             return Verdict::Whole { length: at + 4, kind: MPG };
         }
-        let bytes = (at.next_multiple_of(SECTOR_BYTES) - at) as usize;
-        let is_slack = bytes > 0 && view.take(at, bytes).is_some_and(|b| b.iter().all(|b| *b == 0));
-        match is_slack || at == view.length() {
+        match view.is_slack(at) {
             true => Verdict::Whole { length: at, kind: MPG },
             false => Verdict::broken(view, MPG, last, at, "nothing shows where it ends"),
         }

@@ -18,7 +18,6 @@ const PCAP: Kind = Kind::new("pcap");
 const HEADER_BYTES: u64 = 24;
 const PACKET_HEADER_BYTES: u64 = 16;
 const PACKET_BYTES_MAX: u32 = 1 << 20;
-const SECTOR_BYTES: u64 = 512;
 /// Maximum time between two consecutive packets.
 const APART_SECONDS_MAX: u32 = 400 * 24 * 3600;
 
@@ -56,7 +55,7 @@ impl Format for Pcap {
         if before.is_none() {
             return Verdict::Not;
         }
-        match is_slack(view, at) {
+        match view.is_slack(at) {
             true => Verdict::Whole { length: at, kind: PCAP },
             false => Verdict::broken(view, PCAP, at, at, "nothing shows where it ends"),
         }
@@ -92,11 +91,4 @@ impl Packet {
             && self.bytes_sent <= PACKET_BYTES_MAX
             && before.is_none_or(|before| self.seconds.abs_diff(before) < APART_SECONDS_MAX)
     }
-}
-
-/// Whether the rest of the sector at the end of the file is unused, or the source ends there.
-fn is_slack(view: &mut View<'_>, end: u64) -> bool {
-    let bytes = (end.next_multiple_of(SECTOR_BYTES) - end).min(view.length() - end);
-    let is_end = end == view.length();
-    is_end || bytes > 0 && view.take(end, bytes as usize).is_some_and(|b| b.iter().all(|b| *b == 0))
 }

@@ -1,5 +1,7 @@
 //! Version 5.
 
+use quarrier_core::varint;
+
 use super::{Chain, IN_PARTS, NO_CHECKSUM, PACKED};
 use crate::crc32;
 use crate::unpack::ENCRYPTED;
@@ -28,18 +30,9 @@ struct Block {
     data: std::ops::Range<u64>,
 }
 
-/// Reads a number: seven bits per byte, the lowest first.
+/// Reads a number of up to ten bytes.
 fn number(bytes: &mut &[u8]) -> Option<u64> {
-    let mut value = 0u64;
-    for shift in (0..64).step_by(7) {
-        let (byte, rest) = bytes.split_first()?;
-        *bytes = rest;
-        value |= u64::from(byte & 0x7F) << shift;
-        if byte & 0x80 == 0 {
-            return Some(value);
-        }
-    }
-    None
+    varint::take(10, bytes)
 }
 
 impl Block {

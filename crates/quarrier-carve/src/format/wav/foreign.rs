@@ -4,8 +4,8 @@
 
 use std::ops::Range;
 
-use crate::mend::{SECTOR_BYTES, text_sector};
-use crate::view::View;
+use crate::mend::text_sector;
+use crate::view::{SECTOR_BYTES, View};
 
 /// Bytes per step.
 const BLOCK_BYTES: u64 = 4096;

@@ -3,8 +3,8 @@
 use std::ops::Range;
 
 use super::Fault;
-use crate::mend::{SECTOR_BYTES, text_sector};
-use crate::view::View;
+use crate::mend::text_sector;
+use crate::view::{SECTOR_BYTES, View};
 
 /// Maximum run of zeros in bytes that occurs by chance, or because an encoder pads.
 const ZEROS_BYTES: u64 = 2 * SECTOR_BYTES;

@@ -3,6 +3,9 @@
 use std::cell::Cell;
 use std::io::Read;
 
+use quarrier_core::varint;
+
+use super::NUMBER_BYTES_MAX;
 use super::check::Check;
 use super::index::Record;
 use crate::unpack::filter::{Filter, lzma2};
@@ -86,7 +89,7 @@ fn header(view: &mut View<'_>, at: u64) -> Result<Header, Failed> {
     let flags = *fields.get(1).ok_or(wrong)?;
     let mut fields = &fields[2..];
     let size = |is_there: bool, fields: &mut &[u8]| match is_there {
-        true => number(fields).map(Some).ok_or(wrong),
+        true => varint::take(NUMBER_BYTES_MAX, fields).map(Some).ok_or(wrong),
         false => Ok(None),
     };
     let packed = size(flags & 0x40 != 0, &mut fields)?;
@@ -95,8 +98,9 @@ fn header(view: &mut View<'_>, at: u64) -> Result<Header, Failed> {
     let mut header =
         Header { bytes, packed, unpacked, filters: Vec::new(), properties: Vec::new() };
     for index in 0..count.min(FILTERS_MAX) {
-        let id = number(&mut fields).ok_or(wrong)?;
-        let length = number(&mut fields).and_then(|length| usize::try_from(length).ok());
+        let id = varint::take(NUMBER_BYTES_MAX, &mut fields).ok_or(wrong)?;
+        let length = varint::take(NUMBER_BYTES_MAX, &mut fields)
+            .and_then(|length| usize::try_from(length).ok());
         let length = length.filter(|length| *length <= fields.len()).ok_or(wrong)?;
         let (properties, rest) = fields.split_at(length);
         fields = rest;
@@ -113,18 +117,4 @@ fn header(view: &mut View<'_>, at: u64) -> Result<Header, Failed> {
         true => Ok(header),
         false => Err(Failed::NotRead(UNKNOWN)),
     }
-}
-
-/// Reads a number: seven bits per byte, the lowest first.
-fn number(fields: &mut &[u8]) -> Option<u64> {
-    let mut value = 0u64;
-    for shift in (0..63).step_by(7) {
-        let (byte, rest) = fields.split_first()?;
-        *fields = rest;
-        value |= u64::from(byte & 0x7F) << shift;
-        if byte & 0x80 == 0 {
-            return Some(value);
-        }
-    }
-    None
 }

@@ -1,6 +1,8 @@
 //! The index of a stream.
 
-use super::HEADER_BYTES;
+use quarrier_core::varint;
+
+use super::{HEADER_BYTES, NUMBER_BYTES_MAX};
 use crate::crc32;
 use crate::view::View;
 
@@ -57,16 +59,11 @@ fn is_block(view: &mut View<'_>, at: u64) -> bool {
     view.u32_le(end).is_some_and(|stated| crc32::of_range(view, at..end) == Some(stated))
 }
 
-/// Reads the number at `at`: seven bits per byte, the lowest first.
+/// Reads the number at `at`.
 fn number(view: &mut View<'_>, at: &mut u64) -> Option<u64> {
-    let mut value = 0u64;
-    for shift in (0..63).step_by(7) {
+    varint::read(NUMBER_BYTES_MAX, || {
         let byte = view.byte(*at)?;
         *at += 1;
-        value |= u64::from(byte & 0x7F) << shift;
-        if byte & 0x80 == 0 {
-            return Some(value);
-        }
-    }
-    None
+        Some(byte)
+    })
 }

@@ -13,6 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use quarrier::carve::{Begin, Carved, Carving, Free, Verification, describe_skimmed, verify};
+use quarrier::source::unreadable_line;
 use quarrier::{Error, Opened, Opener, Sources};
 use quarrier_carve::Skimming;
 use quarrier_carve::folder::{REPORT, Skipped};
@@ -125,7 +126,7 @@ fn verified(carve: &Carve, path: &Path, stop: &AtomicBool) -> Result<Verificatio
 fn report_problems(name: &str, carved: &Carved) -> Outcome {
     let mut outcome = Outcome::Found;
     for range in &carved.summary.unreadable {
-        complain(&format!("{name}: bytes {}..{} could not be read", range.start, range.end));
+        complain(&unreadable_line(name, range));
         outcome = outcome.worse(Outcome::Incomplete);
     }
     for (reason, line) in describe_skimmed(&carved.summary.skimmed) {

@@ -6,6 +6,7 @@ use std::sync::atomic::AtomicBool;
 
 use quarrier::account::{Stats, rate};
 use quarrier::files::{Listed, Row};
+use quarrier::source::unreadable_line;
 use quarrier::{Error, Files as Request, Opener, Sources};
 use quarrier_files::Kind as EntryKind;
 use quarrier_report::{Manner, number, visible};
@@ -100,7 +101,7 @@ fn report_problems(name: &str, files: &Files, listed: &Listed) -> Outcome {
         outcome = outcome.worse(Outcome::Incomplete);
     }
     for range in &listed.unreadable {
-        complain(&format!("{name}: bytes {}..{} could not be read", range.start, range.end));
+        complain(&unreadable_line(name, range));
         outcome = outcome.worse(Outcome::Incomplete);
     }
     if listed.stopped {

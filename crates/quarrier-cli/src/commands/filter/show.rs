@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use quarrier::Error;
 use quarrier::filter::{Done, Header, Rows, SourceRejects, Watch};
+use quarrier::source::unreadable_line;
 
 use super::form;
 use super::out::{Held, Out};
@@ -91,6 +92,10 @@ impl Watch for Show<'_> {
         }
     }
 
+    fn notice(&mut self, notice: &str) {
+        complain(notice);
+    }
+
     fn damaged(&mut self, _name: &str, damage: &str) {
         complain(damage);
         self.worsen(Outcome::Incomplete);
@@ -112,7 +117,7 @@ impl Watch for Show<'_> {
     fn done(&mut self, done: &Done<'_>) {
         let name = done.name;
         for range in &done.run.unreadable {
-            complain(&format!("{name}: bytes {}..{} could not be read", range.start, range.end));
+            complain(&unreadable_line(name, range));
         }
         if !done.run.unreadable.is_empty() {
             self.worsen(Outcome::Incomplete);

@@ -81,6 +81,15 @@ impl KeptWatch for Show<'_> {
         self.progress = Some(Progress::new(name, 0..end, self.load.quiet));
     }
 
+    fn notice(&mut self, notice: &str) {
+        complain(notice);
+    }
+
+    fn damaged(&mut self, damage: &str) {
+        complain(damage);
+        self.worsen(Outcome::Incomplete);
+    }
+
     fn progressed(&mut self, stored: &Stored) {
         if let Some(progress) = &mut self.progress {
             progress.advance_to(stored.bytes);

@@ -22,6 +22,7 @@ use std::time::{Duration, Instant};
 
 use quarrier::files::{Unallocated, places};
 use quarrier::search::{Ahead, Histogram, Running, SmallFiles, Watch};
+use quarrier::source::unreadable_line;
 use quarrier::{Error, Named, Opened, Opener, Sources};
 use quarrier_core::pipeline::{Chunk, Plan, Run};
 use quarrier_remote::Counters;
@@ -390,7 +391,7 @@ impl Session<'_> {
     /// Reports, after the findings, the unread parts and where the run stopped.
     fn tell_end(&mut self, name: &str, run: &Run, end: u64) {
         for range in &run.unreadable {
-            complain(&format!("{name}: bytes {}..{} could not be read", range.start, range.end));
+            complain(&unreadable_line(name, range));
         }
         if !run.unreadable.is_empty() {
             self.worsen(Outcome::Incomplete);

@@ -9,6 +9,7 @@ use std::time::Instant;
 
 use quarrier::account::{RemoteCost, Stats};
 use quarrier::rules::{JudgedScope, RuleRow, RuleRun, RuleSearch, RulesSearched, WatchRules};
+use quarrier::source::unreadable_line;
 use quarrier::{Opened, Opener, Sources};
 use quarrier_report::number;
 use serde_json::json;
@@ -187,7 +188,7 @@ impl<'s> Session<'s> {
     fn tell_end(&mut self, name: &str, searched: &RulesSearched) {
         searched.notices.iter().for_each(|notice| complain_of(name, notice));
         for range in &searched.unreadable {
-            complain(&format!("{name}: bytes {}..{} could not be read", range.start, range.end));
+            complain(&unreadable_line(name, range));
         }
         if searched.is_incomplete {
             self.worsen(Outcome::Incomplete);

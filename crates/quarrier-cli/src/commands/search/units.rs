@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use quarrier::account::{Stats, rate};
+use quarrier::source::unreadable_line;
 use quarrier::{Opener, Search as Request, Sources};
 use quarrier_report::number;
 use quarrier_search::Pattern;
@@ -146,9 +147,7 @@ impl<'w> Work<'w> {
             let range = self.search.range.clone();
             let opened = SourceUnits::open(named, self.opener, &range, self.unit_bytes);
             let done = opened.and_then(|mut source| {
-                if let Some(notice) = source.notice() {
-                    complain(&format!("{}: {notice}", source.name()));
-                }
+                source.notice_line().iter().for_each(|notice| complain(notice));
                 if source.len().saturating_add(self.number) > UNITS_MAX {
                     return Err(Error::Request(format!(
                         "{}: is {} units, which makes more than {UNITS_MAX} in total; raise --unit-size",
@@ -296,7 +295,7 @@ impl<'w> Work<'w> {
 
     fn tell_unreadable(&mut self, name: &str, unreadable: &[std::ops::Range<u64>]) {
         for range in unreadable {
-            complain(&format!("{name}: bytes {}..{} could not be read", range.start, range.end));
+            complain(&unreadable_line(name, range));
         }
         if !unreadable.is_empty() {
             self.worsen(Outcome::Incomplete);

@@ -21,7 +21,7 @@ use quarrier_core::sync::{into_inner, lock};
 
 use super::plan::{Finds, FoundExec, Out};
 use super::rows::{self, RowsOut, pairs, text, whole};
-use super::{Host, Notes, arguments, chosen, unread};
+use super::{Host, Notes, arguments, chosen};
 use crate::Error;
 use crate::at_once::scan_at_once;
 
@@ -207,7 +207,7 @@ impl Finds for Carving {
                 carved => carved.map_err(failed)?.summary,
             };
             out.touched(summary.bytes);
-            self.notes.add(unread(opened.name(), &summary.unreadable));
+            self.notes.add_unreadable(opened.name(), &summary.unreadable);
             let skimmed = describe_skimmed(&summary.skimmed).into_iter();
             self.notes.add(skimmed.map(|(_, line)| format!("{}: {line}", opened.name())));
             if stop.load(Ordering::Relaxed) {

@@ -35,51 +35,41 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex};
 
 use datafusion::prelude::SessionContext;
+use quarrier::source;
 use quarrier::{Environment, Machine};
 use quarrier_core::sync::lock;
 
 use crate::reach::Reach;
 use crate::rewrite::MESSAGES;
 
-/// The maximum number of notices kept; a source has few.
-const NOTICES_MAX: usize = 1000;
-
-/// Notes on an answer.
+/// Notes on answers, which all table functions share.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Notes(Arc<Mutex<NoteLines>>);
-
-#[derive(Debug, Default)]
-struct NoteLines {
-    /// Bytes that could not be read, files that could not be listed.
-    missing: Vec<String>,
-    /// Notices of sources that were read in full.
-    notices: Vec<String>,
-}
+pub(crate) struct Notes(Arc<Mutex<source::Notes>>);
 
 impl Notes {
-    /// Adds messages about parts of sources that the answer lacks.
-    fn add(&self, lines: impl IntoIterator<Item = String>) {
-        lock(&self.0).missing.extend(lines);
+    /// Adds ranges of a source that could not be read.
+    fn add_unreadable(&self, name: &str, ranges: &[Range<u64>]) {
+        lock(&self.0).add_unreadable(name, ranges);
     }
 
-    /// Adds notices of sources that were read in full, except duplicates.
+    /// Adds messages about other parts of sources that the answer lacks.
+    fn add(&self, lines: impl IntoIterator<Item = String>) {
+        lock(&self.0).add_missing(lines);
+    }
+
+    /// Adds notices of sources that were read in full.
     fn add_notices(&self, lines: impl IntoIterator<Item = String>) {
-        let notices = &mut lock(&self.0).notices;
-        for line in lines {
-            if notices.len() < NOTICES_MAX && !notices.contains(&line) {
-                notices.push(line);
-            }
-        }
+        lock(&self.0).add_notices(lines);
     }
 
     /// Takes the messages about missing parts since the last call.
     pub(crate) fn take(&self) -> Vec<String> {
-        std::mem::take(&mut lock(&self.0).missing)
+        lock(&self.0).take_missing()
     }
 
     /// Takes the notices since the last call.
     pub(crate) fn take_notices(&self) -> Vec<String> {
-        std::mem::take(&mut lock(&self.0).notices)
+        lock(&self.0).take_notices()
     }
 }
 
@@ -90,13 +80,6 @@ pub(crate) struct Host {
     pub(crate) machine: Machine,
     /// The files that the functions may read.
     pub(crate) reach: Reach,
-}
-
-/// A note for each range of bytes that could not be read.
-fn unread(name: &str, ranges: &[Range<u64>]) -> impl Iterator<Item = String> {
-    ranges
-        .iter()
-        .map(move |range| format!("{name}: bytes {}..{} could not be read", range.start, range.end))
 }
 
 /// Registers the table functions.

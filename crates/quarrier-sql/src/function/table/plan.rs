@@ -21,6 +21,7 @@ use datafusion::physical_plan::{
     DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties, SendableRecordBatchStream,
 };
 use futures::StreamExt;
+use quarrier_core::sync::StopOnDrop;
 use tokio::sync::mpsc::Sender;
 
 use crate::ceiling::Ceiling;
@@ -254,13 +255,13 @@ impl ExecutionPlan for FoundExec {
         let schema = self.schema();
         let ceiling = context.session_config().get_extension::<Ceiling>();
         let mut found = RecordBatchReceiverStream::builder(Arc::clone(&schema), AHEAD_BATCHES);
-        let stop = Arc::new(AtomicBool::new(false));
+        let stop = StopOnDrop::default();
         let mut out = Out {
             sender: found.tx(),
             columns: self.columns.clone(),
             schema: Arc::clone(&schema),
             left: self.fetch,
-            stop: Arc::clone(&stop),
+            stop: stop.flag(),
             baseline: BaselineMetrics::new(&self.metrics, partition),
             bytes: MetricBuilder::new(&self.metrics).counter("bytes_touched", partition),
             metrics: self.metrics.clone(),
@@ -271,21 +272,10 @@ impl ExecutionPlan for FoundExec {
             Some(0) => Ok(()),
             _ => finds.find(&mut out),
         });
-        let until = StopOnDrop(stop);
-        let batches = found.build().inspect(move |_| until.is_awaited());
+        // The closure holds `stop`, so that dropping the stream ends the search.
+        let batches = found.build().inspect(move |_| {
+            let _held = &stop;
+        });
         Ok(Box::pin(RecordBatchStreamAdapter::new(schema, batches)))
-    }
-}
-
-/// Held by the reader of the rows. Dropping it ends the search.
-struct StopOnDrop(Arc<AtomicBool>);
-
-impl StopOnDrop {
-    fn is_awaited(&self) {}
-}
-
-impl Drop for StopOnDrop {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
     }
 }

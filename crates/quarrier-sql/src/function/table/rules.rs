@@ -19,7 +19,7 @@ use quarrier::{OpenOptions, Opener, Sources};
 
 use super::plan::{Finds, FoundExec, Out};
 use super::rows::{RowsOut, text, whole};
-use super::{Host, Notes, arguments, unread};
+use super::{Host, Notes, arguments};
 use crate::Error;
 use crate::at_once::scan_at_once;
 
@@ -186,7 +186,7 @@ impl Finds for Judging {
                 true => self.notes.add(notices),
                 false => self.notes.add_notices(notices),
             }
-            self.notes.add(unread(&name, &searched.unreadable));
+            self.notes.add_unreadable(&name, &searched.unreadable);
         }
         Ok(())
     }

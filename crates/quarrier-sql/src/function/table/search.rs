@@ -24,7 +24,7 @@ use quarrier_search::{Finding, Pattern, parse_file};
 
 use super::counting::Counting;
 use super::plan::{Finds, FoundExec, Out};
-use super::{Host, Notes, arguments, chosen, starts, unread};
+use super::{Host, Notes, arguments, chosen, starts};
 use crate::Error;
 use crate::at_once::scan_at_once;
 
@@ -293,7 +293,7 @@ impl Searching {
         let found = self.finder.find(&self.part, &stop, &mut take, &mut |opened, searched| {
             account.add(self, opened, searched, out.is_analyzed());
         });
-        account.give(self, out);
+        account.give(out);
         found.map_err(failed)?;
         Ok(counts)
     }
@@ -354,7 +354,6 @@ impl Waiting {
 #[derive(Default)]
 struct Account {
     bytes: u64,
-    unread: Vec<String>,
     /// For each source: the ceiling, the bytes read, and the bytes that the ceiling allows in the
     /// same time.
     reached: Vec<(&'static str, u64, f64)>,
@@ -370,7 +369,7 @@ impl Account {
     ) {
         let run = &searched.run;
         self.bytes += run.bytes;
-        self.unread.extend(unread(opened.name(), &run.unreadable));
+        searching.notes.add_unreadable(opened.name(), &run.unreadable);
         if let (true, Some(source)) = (is_analyzed, opened.local())
             && let Some(ceiling) =
                 searching.finder.host.machine.ceiling(source, &run.plan, 0..source.length())
@@ -380,13 +379,12 @@ impl Account {
         }
     }
 
-    /// Reports the bytes searched, the shares of ceilings, and the unreadable ranges.
-    fn give(self, searching: &Searching, out: &Out) {
+    /// Reports the bytes searched, and the shares of ceilings.
+    fn give(self, out: &Out) {
         out.touched(self.bytes);
         for (of, bytes, ceiling_bytes) in self.reached {
             out.reached(of, bytes, ceiling_bytes);
         }
-        searching.notes.add(self.unread);
     }
 }
 
@@ -475,7 +473,7 @@ impl Finds for Searching {
         if let Some(error) = broken {
             return Err(error);
         }
-        account.give(self, out);
+        account.give(out);
         found.map_err(failed)
     }
 }

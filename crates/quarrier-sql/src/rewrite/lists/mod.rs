@@ -88,7 +88,7 @@ pub(super) fn expand<S: VisitMut>(
     if !has_lists(statement) {
         return Ok(());
     }
-    let scopes = Scopes::new(statement, tables)?;
+    let scopes = Scopes::new(statement, tables);
     ended(walk(statement, &mut Expander { scopes }))
 }
 

@@ -2,18 +2,16 @@
 
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
-use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
-    Expr, Ident, ObjectNamePart, Query, Select, TableFactor, TableWithJoins, VisitMut, VisitorMut,
+    Expr, Ident, ObjectNamePart, Select, TableFactor, TableWithJoins, VisitMut,
 };
 use quarrier_filter::sql::{Element, elements, ends_without_value, list_fields, list_names};
 use quarrier_messages::{HiddenColumns, LIST_ENDS_COLUMN};
 
 use super::super::hidden::HiddenTables;
-use super::super::names::{joined, parts};
+use super::super::names::{joined, names_of_with, parts};
 use super::super::refused;
-use super::super::walk::{Flow, Stop, ended, walk};
 use crate::Result;
 
 /// The columns of tables, by table name.
@@ -92,11 +90,9 @@ impl<'t> Scopes<'t> {
     pub(super) fn new<S: VisitMut>(
         statement: &mut S,
         (tables, hidden): (&'t TableColumns, &'t HiddenTables),
-    ) -> Result<Self> {
-        let mut given = WithNames { names: HashSet::new() };
-        ended(walk(statement, &mut given))?;
-        let given = given.names;
-        Ok(Scopes { tables, hidden, given, scopes: Vec::new(), replaced: RefCell::default() })
+    ) -> Self {
+        let given = names_of_with(statement);
+        Scopes { tables, hidden, given, scopes: Vec::new(), replaced: RefCell::default() }
     }
 
     /// Records that a query will replace a table. Returns the hidden columns that the query has to
@@ -320,21 +316,5 @@ impl<'t> List<'t> {
             false => Vec::new(),
         };
         List { qualifier: found.qualifier.clone(), names_with_ends, elements }
-    }
-}
-
-/// The names of tables that WITH defines.
-struct WithNames {
-    names: HashSet<String>,
-}
-
-impl VisitorMut for WithNames {
-    type Break = Stop;
-
-    fn pre_visit_query(&mut self, query: &mut Query) -> Flow {
-        for table in query.with.iter().flat_map(|with| &with.cte_tables) {
-            self.names.insert(table.alias.name.value.to_ascii_lowercase());
-        }
-        ControlFlow::Continue(())
     }
 }

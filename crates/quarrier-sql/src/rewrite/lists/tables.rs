@@ -101,6 +101,16 @@ fn in_select(scopes: &Scopes<'_>, select: &mut Select) -> Result<Vec<Unnested>> 
             }
         }
     }
+    let mut replaced = lists.iter().filter(|list| !scopes.hidden_of(&list.table).is_none());
+    let first = replaced.next().map(|list| &list.table);
+    if replaced.any(|list| Some(&list.table) != first)
+        && select.from.iter().flat_map(|tables| &tables.joins).any(is_natural)
+    {
+        // It would compare the hidden columns that the queries for both tables select.
+        return Err(refused(
+            "NATURAL JOIN is not supported with UNNEST of lists of both tables; write JOIN … USING (…)",
+        ));
+    }
     outputs(scopes, select, &lists, &relations)?;
     Ok(lists)
 }
@@ -185,6 +195,15 @@ fn is_cross(join: &Join) -> bool {
         },
         _ => false,
     }
+}
+
+fn is_natural(join: &Join) -> bool {
+    use JoinOperator as J;
+    // UNNEST excludes all others.
+    matches!(
+        &join.join_operator,
+        J::Join(JoinConstraint::Natural) | J::Inner(JoinConstraint::Natural)
+    )
 }
 
 fn is_inner(operator: &JoinOperator) -> bool {

@@ -14,7 +14,7 @@ use std::ops::Range;
 use crate::crc32;
 use crate::mend::Broken;
 use crate::mend::MendContext;
-use crate::view::{Extent, View};
+use crate::view::{Extent, SECTOR_BYTES, View};
 
 use super::directory::END_BYTES;
 use super::local::Local;
@@ -24,7 +24,6 @@ use plan::Plan;
 const REACH_GAPS: u64 = 4;
 /// Maximum number of end records to read.
 const ENDS_MAX: usize = 16;
-const SECTOR_BYTES: u64 = 512;
 
 /// A place at which a file continues: its bytes from `at` on are `shift` bytes later than without
 /// gaps.
