@@ -38,7 +38,6 @@ impl VisitorMut for Doubler {
 mod tests {
     use datafusion::sql::sqlparser::ast::Statement;
     use datafusion::sql::sqlparser::parser::Parser;
-    use proptest::prelude::*;
 
     use super::*;
     use crate::dialect::Sql;
@@ -47,15 +46,21 @@ mod tests {
         Parser::parse_sql(&Sql, text).unwrap().remove(0)
     }
 
-    proptest! {
-        #[test]
-        fn strings_are_written_as_they_were(text in "['\\\\a ]{0,8}") {
+    #[test]
+    fn strings_are_written_as_they_were() {
+        let mut strings = vec![String::new()];
+        for _ in 0..5 {
+            let longer =
+                |text: &String| ["'", "\\", "a", " "].map(|letter| format!("{text}{letter}"));
+            strings = strings.iter().flat_map(longer).chain([String::new()]).collect();
+        }
+        for text in strings {
             let literal = format!("'{}'", text.replace('\'', "''"));
             let statement = format!(
                 "SELECT {literal} FROM t WHERE a LIKE {literal} AND b IN ({literal}, 'x') \
                  AND c = DATE {literal} AND d IN (SELECT {literal} FROM u)"
             );
-            prop_assert_eq!(text_of(&parsed(&statement)), statement);
+            assert_eq!(text_of(&parsed(&statement)), statement);
         }
     }
 
