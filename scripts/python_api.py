@@ -46,6 +46,7 @@ SECTIONS = {
 }
 
 Definition = ast.ClassDef | ast.FunctionDef
+Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 class Item(NamedTuple):
@@ -112,7 +113,7 @@ def member_docs(definition: Definition) -> dict[str, str]:
     docs: dict[str, str] = {}
     last = ""
     for node in definition.body:
-        if isinstance(node, ast.FunctionDef):
+        if isinstance(node, Function):
             docs[node.name] = ast.get_docstring(node) or ""
         elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and last:
             docs[last] = str(node.value.value)
@@ -171,14 +172,14 @@ def prose(doc: str) -> str:
     return re.sub(r"\n```\n\n```py\n", "\n\n", doc)
 
 
-def arguments(function: ast.FunctionDef, aliases: dict[str, str]) -> str:
+def arguments(function: Function, aliases: dict[str, str]) -> str:
     text = re.sub(r"^(self|cls)(, /)?(, )?", "", ast.unparse(function.args))
     for alias, meaning in aliases.items():
         text = re.sub(rf"\b{alias}\b", meaning, text)
     return re.sub(r"(: [^=]*?)=", r"\1 = ", text)
 
 
-def signature(name: str, function: ast.FunctionDef, aliases: dict[str, str]) -> str:
+def signature(name: str, function: Function, aliases: dict[str, str]) -> str:
     """A call with its signature."""
     returns = f" -> {ast.unparse(function.returns)}" if function.returns else ""
     return f"{name}({arguments(function, aliases)}){returns}"
@@ -197,7 +198,7 @@ def is_public(name: str) -> bool:
     return not name.startswith("_")
 
 
-def is_property(function: ast.FunctionDef) -> bool:
+def is_property(function: Function) -> bool:
     return any(
         isinstance(mark, ast.Name) and mark.id == "property" for mark in function.decorator_list
     )
@@ -208,12 +209,14 @@ def members(item: Item) -> list[str]:
     for node in item.definition.body:
         if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
             name, shown = node.target.id, f"{node.target.id}: {ast.unparse(node.annotation)}"
-        elif isinstance(node, ast.FunctionDef):
+        elif isinstance(node, Function):
             name = node.name
             if is_property(node):
                 shown = f"{name}: {ast.unparse(node.returns)}" if node.returns else name
             else:
                 shown = signature(name, node, item.aliases)
+            if isinstance(node, ast.AsyncFunctionDef):
+                shown = f"async {shown}"
         else:
             continue
         if is_public(name):

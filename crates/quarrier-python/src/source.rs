@@ -7,12 +7,12 @@ use std::sync::{Arc, Mutex, Weak};
 
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyString};
+use pyo3::types::{PyBytes, PyDict, PyList, PyString};
 use quarrier::source::{Announced, Opened as OpenedSource, open_url};
 use quarrier::{Environment, Error, Named, OpenOptions, Place, Sources};
 use quarrier_core::source::{self, ChangingMemory, Source as _, read_full_at};
 use quarrier_core::sync::lock;
-use quarrier_remote::{Remote, RemoteSource};
+use quarrier_remote::{FirstBytes, Remote, RemoteSource};
 
 use crate::buffer::Buffer;
 use crate::count::{Count, Size};
@@ -49,22 +49,32 @@ struct Settings {
     process: u32,
 }
 
-/// Opens a path or URL.
+/// Opens a path or URL. A `raw` one is opened as its own bytes, and a raw URL by a request for its `first`
+/// bytes: from an offset, or at the end.
 #[pyfunction]
-#[pyo3(signature = (name, *, cache=None, memory=None, requests=None))]
+#[pyo3(signature = (name, *, cache=None, memory=None, requests=None, raw=false, first=None))]
 pub(crate) fn open_source(
     py: Python<'_>,
     name: PathBuf,
     cache: Option<PathBuf>,
     memory: Option<Size>,
     requests: Option<Count>,
+    raw: bool,
+    first: Option<(Option<Number>, Number)>,
 ) -> PyResult<Source> {
     let memory = memory.map(|Size(bytes)| bytes);
     let options = OpenOptions::default()
         .cache(cache)
         .memory_bytes_max(memory)
         .requests_max(Count::or_auto(requests));
-    let opened = interruptible(py, |stop| open(name, options, stop))?;
+    let first = first.map(|(offset, Number(length))| match offset {
+        Some(Number(offset)) => FirstBytes::From { offset, length },
+        None => FirstBytes::Last(length),
+    });
+    let opened = interruptible(py, |stop| match raw {
+        true => open_raw(name, options, first, stop),
+        false => open(name, options, stop),
+    })?;
     let (kind, notice) = opened.map_err(|error| of_facade(py, &error))?;
     warn(py, "SourceWarning", notice)?;
     Ok(Source { kind })
@@ -77,20 +87,38 @@ fn open(
     stop: &Arc<AtomicBool>,
 ) -> quarrier::Result<(Kind, Option<String>)> {
     let named = Sources::only(name)?;
-    let local = |opened: OpenedSource| -> quarrier::Result<(Kind, Option<String>)> {
-        let notice = opened.notice_line();
-        Ok((Kind::Local(opened.at_offsets()?), notice))
-    };
     let Named::Url(url) = &named else {
         return local(host::opener(options, stop).open(&named)?);
     };
-    let environment = Environment::of_process();
-    let settings = Settings { options, environment, process: std::process::id() };
-    let remote = remote_of(&settings)?;
+    let remote = remote_of(options)?;
     match open_url(&remote, url, &[], stop)? {
         OpenedSource::Remote(source) => Ok((Kind::Remote { source, _remote: remote }, None)),
         image => local(image),
     }
+}
+
+/// Opens a file or an object as its own bytes.
+fn open_raw(
+    name: PathBuf,
+    options: OpenOptions,
+    first: Option<FirstBytes>,
+    stop: &Arc<AtomicBool>,
+) -> quarrier::Result<(Kind, Option<String>)> {
+    let named = Named::exactly(name);
+    let Named::Url(url) = &named else {
+        return local(host::opener(options, stop).open_raw(&named)?);
+    };
+    let remote = remote_of(options)?;
+    let source = match first {
+        Some(first) => remote.open_reading(url, first, stop)?,
+        None => remote.open_unless(url, stop)?,
+    };
+    Ok((Kind::Remote { source, _remote: remote }, None))
+}
+
+fn local(opened: OpenedSource) -> quarrier::Result<(Kind, Option<String>)> {
+    let notice = opened.notice_line();
+    Ok((Kind::Local(opened.at_offsets()?), notice))
 }
 
 /// The request owners in use, and the last one: loading the certificates again for each file would
@@ -100,17 +128,19 @@ struct Remotes {
     last: Option<Arc<Remote>>,
 }
 
-/// Returns the request owner for these settings: the existing one, or a new one.
-fn remote_of(settings: &Settings) -> quarrier::Result<Arc<Remote>> {
+/// Returns the request owner for these options: the existing one, or a new one.
+fn remote_of(options: OpenOptions) -> quarrier::Result<Arc<Remote>> {
     static REMOTES: Mutex<Remotes> = Mutex::new(Remotes { used: Vec::new(), last: None });
+    let environment = Environment::of_process();
+    let settings = Settings { options, environment, process: std::process::id() };
     let mut remotes = lock(&REMOTES);
     remotes.used.retain(|(_, remote)| remote.strong_count() > 0);
-    let known = remotes.used.iter().find(|(known, _)| known == settings);
+    let known = remotes.used.iter().find(|(known, _)| *known == settings);
     if let Some(remote) = known.and_then(|(_, remote)| remote.upgrade()) {
         return Ok(remote);
     }
     let remote = Arc::new(settings.options.client(&settings.environment)?);
-    remotes.used.push((settings.clone(), Arc::downgrade(&remote)));
+    remotes.used.push((settings, Arc::downgrade(&remote)));
     remotes.last = Some(Arc::clone(&remote));
     Ok(remote)
 }
@@ -148,6 +178,42 @@ impl Source {
         Ok(Some(dict))
     }
 
+    /// The ETag and the Last-Modified date of a remote source, if the server sends them.
+    fn validators(&self) -> (Option<&str>, Option<&str>) {
+        match &self.kind {
+            Kind::Local(_) => (None, None),
+            Kind::Remote { source, .. } => (source.etag(), source.last_modified()),
+        }
+    }
+
+    /// Reads each (offset, length), with fewer bytes at the end. Of a remote source, missing bytes are
+    /// fetched by few concurrent requests.
+    fn read_ranges<'py>(
+        &self,
+        py: Python<'py>,
+        ranges: Vec<(Number, Number)>,
+    ) -> PyResult<Bound<'py, PyList>> {
+        let length = self.length();
+        let spans: Vec<Range<u64>> = ranges
+            .into_iter()
+            .map(|(Number(offset), Number(count))| {
+                offset.min(length)..offset.saturating_add(count).min(length)
+            })
+            .collect();
+        let found = PyList::empty(py);
+        let mut left = &spans[..];
+        while let Some((group, rest)) = first_group(left) {
+            left = rest;
+            py.check_signals()?;
+            let mut buffers = buffers_of(group).map_err(|error| of_io(py, error, &self.name()))?;
+            self.fill(py, group, &mut buffers)?;
+            for buffer in &buffers {
+                found.append(PyBytes::new(py, buffer))?;
+            }
+        }
+        Ok(found)
+    }
+
     /// Reads at `offset` until `buffer` is full or the source ends, and returns the number of bytes
     /// read.
     fn read_into(&self, offset: Number, buffer: &Bound<'_, PyAny>) -> PyResult<usize> {
@@ -166,7 +232,70 @@ impl Source {
     }
 }
 
+/// The maximum number of bytes, and of ranges, that are read at once: their bytes are in memory twice, and
+/// those of a remote source are pinned.
+const GROUP_BYTES_MAX: u64 = 32 << 20;
+const GROUP_RANGES_MAX: usize = 1000;
+
+/// Splits off the ranges to read at once: at least one, if any is left.
+fn first_group(spans: &[Range<u64>]) -> Option<(&[Range<u64>], &[Range<u64>])> {
+    let mut bytes = 0u64;
+    let fits = |span: &&Range<u64>| {
+        bytes = bytes.saturating_add(span.end - span.start);
+        bytes <= GROUP_BYTES_MAX
+    };
+    let count = spans.iter().take(GROUP_RANGES_MAX).take_while(fits).count();
+    spans.split_at_checked(count.max(1))
+}
+
+/// Allocates a buffer for each range.
+fn buffers_of(spans: &[Range<u64>]) -> std::io::Result<Vec<Vec<u8>>> {
+    let buffer_of = |span: &Range<u64>| {
+        let length = usize::try_from(span.end - span.start);
+        let length = length.map_err(|_| std::io::ErrorKind::OutOfMemory)?;
+        let mut buffer = Vec::new();
+        buffer.try_reserve_exact(length).map_err(|_| std::io::ErrorKind::OutOfMemory)?;
+        buffer.resize(length, 0);
+        Ok(buffer)
+    };
+    spans.iter().map(buffer_of).collect()
+}
+
 impl Source {
+    /// Reads each range into its buffer, which becomes shorter if the source has shrunk.
+    fn fill(&self, py: Python<'_>, spans: &[Range<u64>], buffers: &mut [Vec<u8>]) -> PyResult<()> {
+        let offsets = spans.iter().map(|span| span.start);
+        match &self.kind {
+            Kind::Local(source) => py
+                .detach(|| {
+                    offsets.zip(buffers).try_for_each(|(offset, buffer)| {
+                        let count = read_full_at(&**source, offset, buffer)?;
+                        buffer.truncate(count);
+                        Ok(())
+                    })
+                })
+                .map_err(|error| of_io(py, error, &self.name())),
+            // A single large range does not have to be in memory at once.
+            Kind::Remote { source, .. } if spans.len() == 1 => {
+                let (offset, buffer) = (spans[0].start, &mut buffers[0]);
+                let count = self.read_remote(py, source, offset, buffer)?;
+                buffer.truncate(count);
+                Ok(())
+            }
+            Kind::Remote { source, .. } => {
+                let mut reads: Vec<_> =
+                    offsets.zip(buffers.iter_mut().map(Vec::as_mut_slice)).collect();
+                let are_held = spans.iter().all(|span| source.holds(span.clone()));
+                let read = if are_held {
+                    py.detach(|| source.read_many_unless(&mut reads, &AtomicBool::new(false)))
+                } else {
+                    interruptible(py, |stop| source.read_many_unless(&mut reads, stop))?
+                };
+                read.map_err(|error| of_remote(py, &error))
+            }
+        }
+    }
+
     /// Reads on another thread if the bytes are not cached, so that Ctrl-C ends a read that waits
     /// for the network. A read of cached bytes is not worth a thread.
     fn read_remote(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import pickle
 import random
@@ -157,6 +158,17 @@ def test_a_changed_object_is_opened_again() -> None:
         server.files["file"] = memoryview(DATA[:-5])
         assert files.cat_file(server.url("file"), 1_000_000, 1_000_010) == DATA[1_000_000:1_000_010]
         assert files.size(server.url("file")) == len(DATA) - 5
+
+
+def test_the_file_system_reads_raw_bytes_on_request(tmp_path: Path) -> None:
+    packed = gzip.compress(b"an invoice")
+    (tmp_path / "a.gz").write_bytes(packed)
+    name = str(tmp_path / "a.gz")
+    assert fsspec.filesystem("quarrier").cat_file(name) == b"an invoice"
+    files = fsspec.filesystem("quarrier", raw=True)
+    assert files.cat_file(name) == packed
+    with files.open(name) as file:
+        assert file.read() == packed
 
 
 def test_fsspec_finds_the_file_system_by_itself() -> None:

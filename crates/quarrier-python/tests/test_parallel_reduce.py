@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import quarrier
 from quarrier import parallel
 
 MODES = pytest.mark.parametrize("mode", ["process", "thread"])
@@ -85,5 +86,26 @@ def test_arrays_go_in_and_out_by_dlpack_without_a_copy(mode: Any) -> None:
     assert parallel.reduce(lambda part: float(part.sum()), float.__add__, Tensor(values)) == 44_850
     again = np.from_dlpack(found)
     assert np.shares_memory(again, found)
+    blurred = parallel.stencil(double, Tensor(values), 0, worker_mode=mode, workers=2)
+    assert (blurred == 2 * values).all()
+    for target in [np.zeros((100, 3), "f4"), parallel.empty((100, 3), "f4")]:
+        tensor = Tensor(target)
+        assert parallel.map(double, values, out=tensor, **options) is tensor
+        assert (target == 2 * values).all()
+        # It overlaps the array, and neighbours are seen.
+        target[:] = values
+        other = Tensor(target)
+        parallel.map(
+            lambda out, lead, rows: double(out, rows[lead : lead + len(out)]),
+            target,
+            out=other,
+            halo=1,
+            **options,
+        )
+        assert (target == 2 * values).all()
+    with pytest.raises(quarrier.BufferLayoutError, match="writable"):
+        frozen = np.zeros((100, 3), "f4")
+        frozen.flags.writeable = False
+        parallel.map(double, values, out=Tensor(frozen), **options)
     arrow = pyarrow.array([1.5, 2.5])
     assert parallel.map(double, Tensor(arrow), **options).tolist() == [3, 5]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import pathlib
 import threading
@@ -10,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
 import pytest
 
 from quarrier import parallel
@@ -50,6 +52,20 @@ def test_a_worker_makes_its_value_once(way: dict[str, Any], tmp_path: pathlib.Pa
     assert "mode" in way or set(times.values()) == {1}
     # Workers of a pool live as long as the pool.
     assert sum(times.values()) <= (2 if not way else 6)
+
+
+def test_a_kernel_of_c_is_loaded_once_by_each_worker(way: dict[str, Any]) -> None:
+    # Handles of libraries cannot be pickled, so that workers of a pool load their own.
+    libc = parallel.per_worker(lambda: ctypes.CDLL(None))
+
+    def swap(out: Any, block: Any) -> None:
+        pointers = (ctypes.c_void_p(block.ctypes.data), ctypes.c_void_p(out.ctypes.data))
+        libc().swab(*pointers, ctypes.c_ssize_t(out.nbytes))
+
+    values = np.arange(60_000, dtype="u2").reshape(200, 300)
+    assert (parallel.map(swap, values, **way) == values.byteswap()).all()
+    options = {"worker_mode" if name == "mode" else name: value for name, value in way.items()}
+    assert (parallel.stencil(swap, values, 0, tile=(7, 300), **options) == values.byteswap()).all()
 
 
 def test_an_exception_of_the_maker_is_raised_by_the_kernel() -> None:

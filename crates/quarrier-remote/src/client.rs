@@ -12,6 +12,7 @@ use tokio::sync::oneshot;
 use crate::cache::Folder;
 use crate::error::{Error, Result};
 use crate::location::Location;
+use crate::opening::FirstBytes;
 use crate::options::Options;
 use crate::shared::Shared;
 use crate::source::RemoteSource;
@@ -68,7 +69,7 @@ impl Remote {
     /// [`Error::BadUrl`], [`Error::NotFound`], [`Error::Denied`], [`Error::Unreachable`],
     /// [`Error::NoRanges`], …; [`Error::Failed`] if the server fails at every attempt.
     pub fn open(&self, url: &str) -> Result<RemoteSource> {
-        RemoteSource::open(&self.shared, Location::parse(url)?, None)
+        RemoteSource::open(&self.shared, Location::parse(url)?, None, None)
     }
 
     /// As [`Remote::open`]; gives up soon after `stop` becomes true.
@@ -76,7 +77,22 @@ impl Remote {
     /// # Errors
     /// As [`Remote::open`]; [`Error::Closed`] if it gave up.
     pub fn open_unless(&self, url: &str, stop: &AtomicBool) -> Result<RemoteSource> {
-        RemoteSource::open(&self.shared, Location::parse(url)?, Some(stop))
+        RemoteSource::open(&self.shared, Location::parse(url)?, None, Some(stop))
+    }
+
+    /// As [`Remote::open_unless`], with a request for the bytes that will be read first: an object that
+    /// is read once then costs one request. It asks for no more than a request and a quarter of the memory
+    /// may have. With a cache on disk, which may hold these bytes, it opens as [`Remote::open_unless`].
+    ///
+    /// # Errors
+    /// As [`Remote::open_unless`].
+    pub fn open_reading(
+        &self,
+        url: &str,
+        first: FirstBytes,
+        stop: &AtomicBool,
+    ) -> Result<RemoteSource> {
+        RemoteSource::open(&self.shared, Location::parse(url)?, Some(first), Some(stop))
     }
 
     /// The reason why the cache on disk is not used, or no longer used: a full disk, or a folder

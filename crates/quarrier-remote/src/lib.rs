@@ -55,5 +55,6 @@ pub use client::Remote;
 pub use counters::Counters;
 pub use error::{Error, Result, Unnamed};
 pub use location::{is_remote, redacted};
+pub use opening::FirstBytes;
 pub use options::{CacheOptions, Options, Proxy, Retry, Timeouts};
 pub use source::RemoteSource;

@@ -17,19 +17,60 @@ pub(crate) struct OpenedObject {
     pub(crate) bytes: Vec<u8>,
 }
 
+/// The bytes that the first request for an object asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FirstBytes {
+    /// This many bytes from an offset on.
+    From {
+        /// The offset of the first one.
+        offset: u64,
+        /// Their number.
+        length: u64,
+    },
+    /// This many bytes at the end.
+    Last(u64),
+}
+
+impl FirstBytes {
+    /// The request for at most `bytes_max` of the bytes; `None` for no bytes.
+    fn request(self, bytes_max: u64) -> Option<RangeRequest> {
+        match self {
+            FirstBytes::From { offset, length } => {
+                let length = length.min(bytes_max).min(u64::MAX - offset);
+                (length > 0).then_some(RangeRequest::Span(Span { offset, length }))
+            }
+            FirstBytes::Last(bytes) => {
+                let bytes = bytes.min(bytes_max);
+                (bytes > 0).then_some(RangeRequest::Tail(bytes))
+            }
+        }
+    }
+}
+
 /// Attempts to connect to a server that has never responded: a mistyped name should be reported
 /// soon.
 const CONNECT_ATTEMPTS_MAX: u32 = 3;
 
-/// Requests the first or last bytes of an object, with the retries that the options allow.
-pub(crate) async fn open(link: &Link, name: &str, options: &Options) -> Result<OpenedObject> {
+/// Requests the `wanted` bytes of an object, by default its first or last ones, with the retries that the
+/// options allow.
+pub(crate) async fn open(
+    link: &Link,
+    name: &str,
+    options: &Options,
+    wanted: Option<FirstBytes>,
+) -> Result<OpenedObject> {
     let mut attempts = Attempts::new(&options.retry, options.retry.attempts_max);
     let mut connects = 0;
-    let mut asked = first(name, options);
+    // They have to be in memory until they are read.
+    let bytes_max = options.request_bytes_max.min(options.memory_bytes_max / 4);
+    let wanted = wanted.and_then(|wanted| wanted.request(bytes_max));
+    let mut asked = wanted.unwrap_or_else(|| first(name, options));
     loop {
         let fault = match attempt(link, options, asked, attempts.made > 0).await {
             // Not every server supports suffix ranges.
-            Err(End::Fault(Fault::Refused(_))) if matches!(asked, RangeRequest::Tail(_)) => {
+            Err(End::Fault(Fault::Refused(refusal)))
+                if matches!(asked, RangeRequest::Tail(_)) && refusal != Refusal::NotFound =>
+            {
                 tracing::debug!(
                     source = name,
                     "the server does not support suffix ranges: requesting the head"
@@ -123,6 +164,10 @@ async fn attempt(
     is_retry: bool,
 ) -> Result<OpenedObject, End> {
     let mut started = link.send(asked, None, is_retry).await?;
+    let begins_later = matches!(asked, RangeRequest::Span(span) if span.offset > 0);
+    if started.answer == Answer::NotInObject && begins_later {
+        started = link.send(RangeRequest::Span(HEAD), None, false).await?;
+    }
     if started.answer == Answer::NotInObject {
         // Most likely an empty object, although the server does not say so.
         started = link.send(RangeRequest::Whole, None, false).await?;

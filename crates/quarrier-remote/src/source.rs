@@ -17,7 +17,7 @@ use crate::error::{Error, Result};
 use crate::link::Link;
 use crate::location::Location;
 use crate::object::{Object, Step, Waiting};
-use crate::opening;
+use crate::opening::{self, FirstBytes};
 use crate::shared::Shared;
 
 /// An open object on a server. Clones are the same source.
@@ -62,10 +62,11 @@ const SECTOR_BYTES: usize = 64 << 10;
 const READ_BYTES_MAX: usize = 32 << 20;
 
 impl RemoteSource {
-    /// Opens an object; gives up when `stop` becomes true.
+    /// Opens an object by a request for its `first` bytes; gives up when `stop` becomes true.
     pub(crate) fn open(
         shared: &Arc<Shared>,
         location: Location,
+        first: Option<FirstBytes>,
         stop: Option<&AtomicBool>,
     ) -> Result<Self> {
         let name = location.name.clone();
@@ -75,8 +76,10 @@ impl RemoteSource {
             return RemoteSource::of_cache(shared, link, name, &identity);
         }
         let (options, asked_name) = (shared.options.clone(), name.clone());
+        // The cache on disk may have these bytes.
+        let first = first.filter(|_| shared.folder.is_none());
         let asked = async move {
-            let opened = opening::open(&link, &asked_name, &options).await;
+            let opened = opening::open(&link, &asked_name, &options, first).await;
             (link, opened)
         };
         let Some((link, opened)) = shared.wait_for(asked, stop) else {
@@ -158,17 +161,59 @@ impl RemoteSource {
     /// # Errors
     /// The errors of reads.
     pub fn fetch_many(&self, ranges: &[Range<u64>]) -> Result<()> {
-        let spans: Vec<Span> = ranges
+        self.fetched(ranges.iter().cloned(), Waiting::default(), || Ok(()))
+    }
+
+    /// Fills many buffers, each from its offset on, after fetching all missing parts as
+    /// [`fetch_many`](Self::fetch_many) does. Nothing is fetched ahead. A buffer is left unchanged beyond
+    /// the length. Gives up soon after `stop` becomes true.
+    ///
+    /// # Errors
+    /// The errors of reads; [`Error::Closed`] if it gave up.
+    pub fn read_many_unless(
+        &self,
+        reads: &mut [(u64, &mut [u8])],
+        stop: &AtomicBool,
+    ) -> Result<()> {
+        let ranges: Vec<Range<u64>> = reads
             .iter()
+            .map(|(offset, buffer)| *offset..offset.saturating_add(buffer.len() as u64))
+            .collect();
+        self.fetched(ranges.into_iter(), Waiting::unless(stop), || {
+            reads.iter_mut().try_for_each(|(offset, buffer)| self.read_held(*offset, buffer, stop))
+        })
+    }
+
+    /// Fetches the missing parts of `ranges`, and calls `then` while they cannot be evicted.
+    fn fetched(
+        &self,
+        ranges: impl Iterator<Item = Range<u64>>,
+        mut waiting: Waiting<'_>,
+        then: impl FnOnce() -> Result<()>,
+    ) -> Result<()> {
+        let spans: Vec<Span> = ranges
             .map(|range| (range.start, range.end.min(self.length())))
             .filter(|(start, end)| start < end)
             .map(|(start, end)| Span { offset: start, length: end - start })
             .collect();
         let pins: Vec<_> = spans.iter().map(|&span| self.owner.object.file.pin(span)).collect();
         spans.iter().for_each(|&span| self.read_from_disk(span));
-        let result = self.bring(&spans, &spans, &mut Waiting::default());
+        let result = self.bring(&spans, &spans, &mut waiting).and_then(|()| then());
         drop(pins);
         result
+    }
+
+    /// Fills a buffer with bytes that are pinned in memory.
+    fn read_held(&self, offset: u64, buffer: &mut [u8], stop: &AtomicBool) -> Result<()> {
+        let left = self.length().saturating_sub(offset);
+        let count = buffer.len().min(usize::try_from(left).unwrap_or(usize::MAX));
+        let object = &self.owner.object;
+        if object.file.read_into(offset, &mut buffer[..count]).is_ok() {
+            object.link.counting.asked(count);
+            return Ok(());
+        }
+        // They were replaced by those of another flight, and are read like any others.
+        self.read_unless(offset, &mut buffer[..count], stop).map(drop)
     }
 
     /// Whether the bytes are in memory, so that reading them makes no request.

@@ -6,13 +6,13 @@ import io
 import operator
 import os
 from collections.abc import Iterable
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 from quarrier._errors import RemoteChangedError
 from quarrier._native import Source, open_source
 
-# The maximum number of concurrent reads in one call; the source also limits its requests.
-_READERS_MAX = 16
+# The first request for an object: an offset and a length, or None and the length of the end.
+First: TypeAlias = tuple[int | None, int]
 
 
 class SourceFile(io.RawIOBase):
@@ -24,10 +24,10 @@ class SourceFile(io.RawIOBase):
     in a forked child, open their source again.
     """
 
-    def __init__(self, source: str, settings: dict[str, Any]) -> None:
+    def __init__(self, source: str, settings: dict[str, Any], first: First | None = None) -> None:
         super().__init__()
         self._open_arguments = (source, settings)
-        self._source = open_source(source, **settings)
+        self._source = open_source(source, **settings, first=first)
         self._process = os.getpid()
         self._position = 0
         self._size = self._source.length
@@ -118,24 +118,24 @@ class SourceFile(io.RawIOBase):
             if offset < 0 or length < 0:
                 raise ValueError(f"the range ({offset}, {length}) has a negative number")
         self._check_open()
+        # In order, because a long list is read in groups.
         order = sorted(range(len(wanted)), key=wanted.__getitem__)
-        if self._source.counters() is None or len(wanted) < 2:
-            found = [self.read_at(*wanted[index]) for index in order]
-        else:
-            found = self._read_side_by_side([wanted[index] for index in order])
+        found = self._source.read_ranges([wanted[index] for index in order])
         placed = dict(zip(order, found, strict=True))
         return [placed[index] for index in range(len(wanted))]
 
-    def _read_side_by_side(self, wanted: list[tuple[int, int]]) -> list[bytes]:
-        # Programs that do not use it should not wait for it.
-        from concurrent.futures import ThreadPoolExecutor
+    async def read_at_async(self, offset: int, size: int) -> bytes:
+        """As `read_at`, on another thread while other coroutines run."""
+        from quarrier._later import in_thread
 
-        # In order: the source fetches nearby ranges together if that pays.
-        readers = ThreadPoolExecutor(_READERS_MAX, "quarrier ranges")
-        try:
-            return list(readers.map(lambda span: self.read_at(*span), wanted))
-        finally:
-            readers.shutdown(cancel_futures=True)
+        return await in_thread(lambda: self.read_at(offset, size))
+
+    async def read_ranges_async(self, ranges: Iterable[tuple[int, int]], /) -> list[bytes]:
+        """As `read_ranges`, on another thread while other coroutines run."""
+        from quarrier._later import in_thread
+
+        wanted = list(ranges)
+        return await in_thread(lambda: self.read_ranges(wanted))
 
     def _native(self) -> Source:
         """The native source, for the rest of the package."""
@@ -180,6 +180,7 @@ def open(
     cache: str | os.PathLike[str] | None = None,
     memory: int | str | None = None,
     requests: int | Literal["auto"] | None = None,
+    raw: bool = False,
 ) -> SourceFile:
     """Opens a source for reading: a file, device, image (split, or `.E01`), URL.
 
@@ -190,14 +191,24 @@ def open(
     Credentials for `s3://` and proxies come from the usual environment variables (`AWS_…`,
     `https_proxy` …).
 
+    With `raw`, a file or object is opened as its own bytes: an image or compressed file is not
+    unwrapped, other parts of a split image are not joined to it, and `*` and `#` in its name have
+    no meaning.
+
     `mode` is always `"rb"`; it exists for code that calls `open(path, "rb")`, such as openers of
     other libraries. Raises FileNotFoundError, PermissionError and other kinds of OSError.
     """
     if mode not in ("rb", "br"):
         raise ValueError(f"mode is {mode!r}; a source is only read, as bytes: give 'rb'")
-    settings = {
-        "cache": None if cache is None else os.fspath(cache),
-        "memory": memory,
-        "requests": requests,
-    }
-    return SourceFile(os.fspath(source), settings)
+    return SourceFile(os.fspath(source), settings_of(cache, memory, requests, raw))
+
+
+def settings_of(
+    cache: str | os.PathLike[str] | None = None,
+    memory: int | str | None = None,
+    requests: int | Literal["auto"] | None = None,
+    raw: bool = False,
+) -> dict[str, Any]:
+    """The options of `open`, for a `SourceFile`."""
+    cache = None if cache is None else os.fspath(cache)
+    return {"cache": cache, "memory": memory, "requests": requests, "raw": raw}

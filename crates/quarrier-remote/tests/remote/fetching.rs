@@ -1,6 +1,7 @@
 //! Which bytes are fetched, and how often.
 
 use std::sync::Barrier;
+use std::sync::atomic::AtomicBool;
 use std::thread;
 use std::time::Duration;
 
@@ -79,6 +80,32 @@ fn ranges_close_together_are_one_request_and_those_far_apart_are_several() {
         assert_eq!(bytes, server.object()[range.start as usize..range.end as usize]);
     }
     assert_eq!(server.ranges().len(), 3);
+}
+
+#[test]
+fn many_reads_fill_their_buffers_by_few_requests_and_stop_when_told() {
+    let server = Server::new(noise(10_000_000, 3), |_| LATE);
+    let mut options = exact();
+    // Less than the ranges: they are read before they can be evicted.
+    options.memory_bytes_max = 50_000;
+    options.cost = Some(CostModel { bytes_per_second: 5_000_000.0, ..CostModel::default() });
+    let remote = remote(options);
+    let source = remote.open(&server.url()).unwrap();
+    let offsets = [9_999_950, 5_000_000, 100_000, 0, 150_000, 5_000_000, u64::MAX];
+    let mut buffers = vec![vec![0; 50_000]; offsets.len()];
+    let mut reads: Vec<_> =
+        offsets.iter().copied().zip(buffers.iter_mut().map(Vec::as_mut_slice)).collect();
+    source.read_many_unless(&mut reads, &AtomicBool::new(false)).unwrap();
+    for (offset, buffer) in offsets.iter().zip(&buffers) {
+        let there = server.object().get(*offset as usize..).unwrap_or_default();
+        let count = there.len().min(buffer.len());
+        assert_eq!(buffer[..count], there[..count]);
+        assert!(buffer[count..].iter().all(|&byte| byte == 0));
+    }
+    assert!(server.ranges().len() <= 4, "{:?}", server.ranges());
+    let mut one = [0];
+    let stopped = source.read_many_unless(&mut [(7_000_000, &mut one)], &AtomicBool::new(true));
+    assert!(matches!(stopped, Err(quarrier_remote::Error::Closed { .. })), "{stopped:?}");
 }
 
 #[test]

@@ -1,10 +1,11 @@
 //! Opening: its cost, and invalid responses.
 
 use std::io::ErrorKind;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use quarrier_core::source::Source;
-use quarrier_remote::Error;
+use quarrier_core::source::{Source, read_full_at};
+use quarrier_remote::{Error, FirstBytes};
 
 use crate::server::{Act, Server};
 use crate::{exact, hasty, noise, remote};
@@ -71,6 +72,59 @@ fn a_server_that_refuses_the_range_of_an_empty_object_without_its_length_is_aske
     });
     assert_eq!(remote(hasty()).open(&server.url()).unwrap().length(), 0);
     assert_eq!(server.log().len(), 2);
+}
+
+#[test]
+fn an_object_opened_by_the_bytes_that_are_read_first_costs_one_request() {
+    let length = 1_000_000;
+    let from = |offset, length| FirstBytes::From { offset, length };
+    for (first, read) in [
+        (from(0, length), 0..length),
+        (from(300_000, 50_000), 300_000..350_000),
+        // The part beyond the end is left out.
+        (from(999_000, u64::MAX), 999_000..length),
+        (FirstBytes::Last(50_000), 950_000..length),
+        (FirstBytes::Last(u64::MAX), 0..length),
+    ] {
+        let server = Server::new(noise(length as usize, 2), |_| Act::Serve);
+        let remote = remote(exact());
+        let source = remote.open_reading(&server.url(), first, &AtomicBool::new(false)).unwrap();
+        assert_eq!(source.length(), length);
+        let mut bytes = vec![0; (read.end - read.start) as usize];
+        assert_eq!(read_full_at(&source, read.start, &mut bytes).unwrap(), bytes.len());
+        assert_eq!(bytes, server.object()[read.start as usize..read.end as usize]);
+        assert_eq!(server.log().len(), 1, "{first:?}");
+    }
+}
+
+#[test]
+fn first_bytes_that_do_not_exist_open_the_object_by_its_head() {
+    let beyond = FirstBytes::From { offset: 2_000, length: 10 };
+    for (length, first, requests) in [
+        (1_000, beyond, 2),
+        (1_000, FirstBytes::Last(0), 1),
+        (1_000, FirstBytes::From { offset: 5, length: 0 }, 1),
+        (1_000, FirstBytes::From { offset: u64::MAX, length: u64::MAX }, 1),
+        (0, FirstBytes::Last(100), 1),
+        (0, beyond, 1),
+    ] {
+        let server = Server::new(noise(length, 2), |_| Act::Serve);
+        let remote = remote(hasty());
+        let source = remote.open_reading(&server.url(), first, &AtomicBool::new(false)).unwrap();
+        let mut bytes = vec![0; 2_000];
+        assert_eq!(read_full_at(&source, 0, &mut bytes).unwrap(), length);
+        assert_eq!(bytes[..length], *server.object());
+        assert_eq!(server.log().len(), requests, "{length} {first:?}");
+    }
+}
+
+#[test]
+fn a_missing_object_is_not_requested_again_by_its_head() {
+    let server = Server::new(noise(10, 5), |_| Act::Status(404, String::new()));
+    let last = FirstBytes::Last(100);
+    let error = remote(hasty()).open_reading(&server.url(), last, &AtomicBool::new(false));
+    assert!(matches!(error, Err(Error::NotFound { .. })), "{error:?}");
+    assert_eq!(server.log().len(), 1);
 }
 
 #[test]

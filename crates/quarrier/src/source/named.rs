@@ -46,6 +46,16 @@ pub enum Named {
 }
 
 impl Named {
+    /// The file or the remote object with exactly this name, in which nothing has a special meaning: for
+    /// [`Opener::open_raw`].
+    pub fn exactly(name: impl Into<OsString>) -> Self {
+        let name = name.into();
+        match name.to_str().filter(|name| is_remote(name)) {
+            Some(url) => Named::Url(url.to_string()),
+            None => Named::Path(name.into()),
+        }
+    }
+
     /// Whether the source can be opened twice: a pipe passes its bytes to the first reader only.
     pub fn is_seekable(&self) -> bool {
         let path = match self {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, OnceLock};
 
-use quarrier_core::source::{Polled, Source, open_in_order};
+use quarrier_core::source::{FileSource, Polled, Source, open_in_order};
 use quarrier_core::sync::{into_inner, lock};
 use quarrier_images::{Content, FolderSiblings, Kind, Siblings};
 use quarrier_messages::kept::is_log;
@@ -129,6 +129,28 @@ impl Opener {
     /// Why the source cannot be opened.
     pub fn open(&self, named: &Named) -> Result<Opened> {
         self.open_as(named, &[])
+    }
+
+    /// Opens a file or an object as its own bytes: an image in it is not unwrapped, and the other parts of
+    /// a split image are not joined to it. All other sources open as by [`Opener::open`].
+    ///
+    /// # Errors
+    /// Why the source cannot be opened.
+    pub fn open_raw(&self, named: &Named) -> Result<Opened> {
+        match named {
+            Named::Path(path) => {
+                if let Some(stream) = open_stream(path)? {
+                    return Ok(stream);
+                }
+                let file = match self.options.direct {
+                    true => FileSource::open_direct(path)?,
+                    false => FileSource::open(path)?,
+                };
+                Ok(local(Box::new(file), None, Vec::new()))
+            }
+            Named::Url(url) => Ok(Opened::Remote(self.client()?.open_unless(url, &self.stop)?)),
+            named => self.open(named),
+        }
     }
 
     /// Opens a source according to its content; formats in `kinds_left` are not unwrapped.
@@ -307,5 +329,38 @@ fn open_stream(path: &Path) -> Result<Option<Opened>> {
         }
         // Empty indeed, or unreadable, which the ordinary way reports.
         Ok(_) | Err(_) => Ok(None),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_raw_file_has_its_own_bytes_and_a_name_without_patterns() {
+        let folder = tempfile::tempdir().unwrap();
+        let opener = Opener::new(OpenOptions::default(), &Environment::default(), &Arc::default());
+        // A part of a split image, an image, and names that would be a glob and a partition.
+        for (name, bytes) in [
+            ("disk.001", &b"first"[..]),
+            ("disk.002", b"second"),
+            ("disk.lz", b"LZIP\x01 packed"),
+            ("*.[ab]?", b"no glob"),
+            ("disk#1", b"no partition"),
+            ("empty", b""),
+        ] {
+            let path = folder.path().join(name);
+            std::fs::write(&path, bytes).unwrap();
+            let mut opened = opener.open_raw(&Named::exactly(&path)).unwrap();
+            assert_eq!(opened.notice(), None);
+            let source = opened.place().source().unwrap();
+            let mut found = vec![0; 20];
+            assert_eq!(source.length(), bytes.len() as u64);
+            assert_eq!(source.read_at(0, &mut found).unwrap(), bytes.len());
+            assert_eq!(found[..bytes.len()], *bytes);
+        }
+        let missing = opener.open_raw(&Named::exactly(folder.path().join("*")));
+        assert!(missing.err().unwrap().to_string().contains("No such file"));
+        assert_eq!(Named::exactly("S3://a/b?#2"), Named::Url("S3://a/b?#2".to_string()));
     }
 }

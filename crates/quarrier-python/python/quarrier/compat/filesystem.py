@@ -8,17 +8,14 @@ from __future__ import annotations
 
 import functools
 import os
-import threading
-from collections import OrderedDict
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal
 
 from fsspec.spec import AbstractFileSystem
 from fsspec.utils import stringify_path
 
-from quarrier._errors import RemoteChangedError
 from quarrier._file import SourceFile
 from quarrier._file import open as open_file
+from quarrier._held import HeldFiles, range_of, read_spans
 
 if TYPE_CHECKING:
 
@@ -30,11 +27,6 @@ if TYPE_CHECKING:
 
 else:
     _CachedType = type(AbstractFileSystem)
-
-T = TypeVar("T")
-
-# The number of remote files that stay open between calls, because opening one costs a request.
-_HELD_MAX = 16
 
 
 class SourceFileSystem(AbstractFileSystem, metaclass=_CachedType):  # type: ignore[misc]
@@ -51,12 +43,11 @@ class SourceFileSystem(AbstractFileSystem, metaclass=_CachedType):  # type: igno
         cache: str | os.PathLike[str] | None = None,
         memory: int | str | None = None,
         requests: int | Literal["auto"] | None = None,
+        raw: bool = False,
         **options: Any,
     ) -> None:
         super().__init__(**options)
-        self._settings: dict[str, Any] = {"cache": cache, "memory": memory, "requests": requests}
-        self._held: OrderedDict[str, SourceFile] = OrderedDict()
-        self._lock_held = threading.Lock()
+        self._held = HeldFiles(cache=cache, memory=memory, requests=requests, raw=raw)
 
     @classmethod
     def _strip_protocol(cls, path: Any) -> Any:
@@ -69,14 +60,14 @@ class SourceFileSystem(AbstractFileSystem, metaclass=_CachedType):  # type: igno
         return text if "://" in text else text.rstrip("/") or "/"
 
     def _open(self, path: str, mode: str = "rb", **_: Any) -> SourceFile:
-        return open_file(path, mode, **self._settings)
+        return open_file(path, mode, **self._held.settings)
 
     def info(self, path: str, **_: Any) -> dict[str, Any]:
         """The size of a source, or the entry of a local folder."""
         path = self._strip_protocol(path)
         if _is_folder(path):
             return {"name": path, "size": 0, "type": "directory"}
-        return {"name": path, "size": self._with(path, _size_of), "type": "file"}
+        return {"name": path, "size": self._held.using(path, _size_of), "type": "file"}
 
     def ls(self, path: str, detail: bool = True, **_: Any) -> list[Any]:
         """The entries of a local folder; for a source, its own entry."""
@@ -93,10 +84,9 @@ class SourceFileSystem(AbstractFileSystem, metaclass=_CachedType):  # type: igno
         """The bytes of a source from `start` to `end`; negative offsets count from its end."""
 
         def read(file: SourceFile) -> bytes:
-            offset, length = _range_of(file, start, end)
-            return file.read_at(offset, length)
+            return file.read_at(*range_of(file, start, end))
 
-        return self._with(self._strip_protocol(path), read)
+        return self._held.using(self._strip_protocol(path), read)
 
     def cat_ranges(
         self,
@@ -119,7 +109,8 @@ class SourceFileSystem(AbstractFileSystem, metaclass=_CachedType):  # type: igno
         for path, own in numbers.items():
             spans = [(starts[number], ends[number]) for number in own]
             try:
-                values: list[Any] = self._with(path, functools.partial(_read, spans=spans))
+                read = functools.partial(read_spans, spans=spans)
+                values: list[Any] = self._held.using(path, read)
             except Exception as error:
                 if on_error != "return":
                     raise
@@ -127,31 +118,6 @@ class SourceFileSystem(AbstractFileSystem, metaclass=_CachedType):  # type: igno
             for number, value in zip(own, values, strict=True):
                 found[number] = value
         return found
-
-    def _with(self, path: str, read: Callable[[SourceFile], T]) -> T:
-        """Returns the result of `read` for a source, which stays open if it is remote."""
-        with self._lock_held:
-            file = self._held.pop(path, None)
-        if file is not None:
-            try:
-                value = read(file)
-            except RemoteChangedError:
-                # The object has changed, and bytes of the old one must not count.
-                file = None
-            else:
-                self._hold(path, file)
-                return value
-        file = self._open(path)
-        value = read(file)
-        if file.counters() is not None:
-            self._hold(path, file)
-        return value
-
-    def _hold(self, path: str, file: SourceFile) -> None:
-        with self._lock_held:
-            self._held[path] = file
-            while len(self._held) > _HELD_MAX:
-                self._held.popitem(last=False)
 
 
 def _is_folder(path: str) -> bool:
@@ -168,12 +134,3 @@ def _entry(folder: str, name: str) -> dict[str, Any]:
 
 def _size_of(file: SourceFile) -> int:
     return file.size
-
-
-def _read(file: SourceFile, spans: list[tuple[int | None, int | None]]) -> list[bytes]:
-    return file.read_ranges([_range_of(file, *span) for span in spans])
-
-
-def _range_of(file: SourceFile, start: int | None, end: int | None) -> tuple[int, int]:
-    first, last, _ = slice(start, end).indices(file.size)
-    return first, max(0, last - first)

@@ -103,7 +103,7 @@ def is_compiled(kernel: Callable[..., object]) -> bool:
 
 def outs_of(out: Any) -> list[Array]:
     """Checks the arrays of `out=`, one or several, and returns them as a list."""
-    arrays = list(out) if isinstance(out, (list, tuple)) else [out]
+    arrays = [_as_out(each) for each in (out if isinstance(out, (list, tuple)) else [out])]
     if not arrays:
         raise ValueError("out is an empty list; give an array, or None for a new one")
     for array in arrays:
@@ -117,9 +117,18 @@ def outs_of(out: Any) -> list[Array]:
     return arrays
 
 
+def _as_out(value: Any) -> Any:
+    """The memory of another library's array, by DLPack."""
+    if isinstance(value, np.ndarray) or not hasattr(value, "__dlpack__"):
+        return value
+    return np.from_dlpack(value)
+
+
 def _check(array: Any) -> None:
     if not isinstance(array, np.ndarray) or not array.flags.writeable:
-        raise BufferLayoutError("out must be a writable numpy array, or a list of such")
+        raise BufferLayoutError(
+            "out must be a writable array of numpy, or of a library with DLPack; or a list of such"
+        )
     if isinstance(array, np.ma.MaskedArray):
         raise TypeError("out has a mask, which kernels do not see; give out.data")
     if array.dtype.hasobject:
