@@ -56,6 +56,8 @@ pub mod civil;
 
 pub mod isa;
 
+pub mod lzfse;
+
 pub mod meminfo;
 
 pub mod threads;
