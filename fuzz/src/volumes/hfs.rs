@@ -1,6 +1,6 @@
 //! HFS+ in 256 blocks of 512 bytes: folders, a fragmented file, links of both kinds, packed files.
 
-use super::parts::{bytes, zlib};
+use super::parts::{bytes, lzfse, lzvn, runs, zlib};
 
 const VOLUME_BYTES: usize = 128 << 10;
 const BLOCK_BYTES: usize = 512;
@@ -113,13 +113,7 @@ impl Volume {
     }
 
     fn file(&mut self, parent: u32, name: &str, id: u32, mode: u16, data: &[u8], fork: &[u8]) {
-        let mut value = item(2, id, mode, 0);
-        value.resize(88, 0);
-        value.extend(data);
-        value.resize(168, 0);
-        value.extend(fork);
-        value.resize(248, 0);
-        self.record(parent, name, value);
+        self.record(parent, name, file(id, mode, data, fork));
         self.thread(4, id, parent, name);
     }
 
@@ -159,6 +153,17 @@ impl Volume {
         value.extend(packed);
         self.attributes.push((key, value));
     }
+}
+
+/// The record of a file.
+fn file(id: u32, mode: u16, data: &[u8], fork: &[u8]) -> Vec<u8> {
+    let mut value = item(2, id, mode, 0);
+    value.resize(88, 0);
+    value.extend(data);
+    value.resize(168, 0);
+    value.extend(fork);
+    value.resize(248, 0);
+    value
 }
 
 /// The start of a folder's or file's record.
@@ -201,7 +206,7 @@ pub(crate) fn hfs() -> Vec<u8> {
         extents: Vec::new(),
         attributes: Vec::new(),
     };
-    volume.folder(1, "Volume", 2, 8);
+    volume.folder(1, "Volume", 2, 12);
     volume.folder(2, "docs", 16, 3);
     volume.folder(2, "\0\0\0\0HFS+ Private Data", 17, 1);
     let data = volume.fork(&bytes("a", 700), 100);
@@ -243,8 +248,31 @@ pub(crate) fn hfs() -> Vec<u8> {
     volume.file(2, "medium", 26, 0x81A4, &[], &resource);
     volume.pack(26, 4, plain.len(), &[]);
     volume.file(2, "unknown", 27, 0x81A4, &[], &[]);
-    volume.pack(27, 8, 100_000, &[]);
+    volume.pack(27, 13, 100_000, &[]);
+    packed_by_apple(&mut volume);
     finish(volume)
+}
+
+/// Files packed by LZVN and LZFSE: in an attribute, and in a resource fork that has only the blocks and
+/// their offsets. The second block is stored.
+fn packed_by_apple(volume: &mut Volume) {
+    const SECOND: usize = 64 << 10;
+    type Pack = fn(&[u8]) -> Vec<u8>;
+    let kinds: [(u32, u32, usize, u8, Pack); 2] =
+        [(28, 7, 180, 6, lzvn), (30, 11, 200, 0xFF, lzfse)];
+    for (id, form, block, mark, pack) in kinds {
+        let name = if form == 7 { "lzvn" } else { "lzfse" };
+        volume.file(2, name, id, 0x81A4, &[], &[]);
+        volume.pack(id, form, 400, &pack(&runs(name, 400)));
+        let name = format!("{name} blocks");
+        let plain = runs(&name, SECOND + 100);
+        let blocks = [pack(&plain[..SECOND]), [&[mark], &plain[SECOND..]].concat()];
+        let second = 12 + blocks[0].len();
+        let offsets = [12, second, second + blocks[1].len()].map(|at| (at as u32).to_le_bytes());
+        let fork = volume.fork(&[offsets.concat(), blocks.concat()].concat(), block);
+        volume.file(2, &name, id + 1, 0x81A4, &[], &fork);
+        volume.pack(id + 1, form + 1, plain.len(), &[]);
+    }
 }
 
 /// Writes the trees, the bitmap and both headers.
@@ -265,7 +293,14 @@ fn finish(mut volume: Volume) -> Vec<u8> {
             ([&parent.to_be_bytes()[..], &named(name)].concat(), value.clone())
         })
         .collect();
-    let (first, second) = records.split_at(records.len() / 2);
+    let bytes = |(key, value): &Record| 2 + key.len() + value.len();
+    let half: usize = records.iter().map(bytes).sum::<usize>() / 2;
+    let mut before = 0;
+    let is_first = |record: &&Record| {
+        before += bytes(record);
+        before < half
+    };
+    let (first, second) = records.split_at(records.iter().take_while(is_first).count());
     let size = CATALOG_NODE_BYTES;
     let index = [(first[0].0.clone(), vec![0, 0, 0, 2]), (second[0].0.clone(), vec![0, 0, 0, 3])];
     let nodes = [
@@ -287,7 +322,14 @@ fn finish(mut volume: Volume) -> Vec<u8> {
     let allocation = volume.fork(&bitmap, 3);
     let mut header = b"H+\0\x04\0\0\x01\0test".to_vec();
     header.resize(512, 0);
-    let counts = [(16, TIME), (20, TIME), (28, TIME), (32, 10), (36, 2), (64, 30)];
+    let counts = [
+        (16, TIME),
+        (20, TIME),
+        (28, TIME),
+        (32, 10),
+        (36, 2),
+        (64, 30),
+    ];
     let sizes = [(40, BLOCK_BYTES as u32), (44, blocks as u32), (48, free), (52, 200)];
     for (at, value) in counts.into_iter().chain(sizes) {
         header[at..at + 4].copy_from_slice(&value.to_be_bytes());

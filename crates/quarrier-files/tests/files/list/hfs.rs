@@ -81,8 +81,18 @@ fn files_in_pieces_links_and_packed_files_are_read() {
     let link = named(&all, "/link");
     assert_eq!((link.kind, content(&source, link)), (Kind::Link, b"docs/a.txt".to_vec()));
     let unknown = named(&all, "/unknown");
-    assert_eq!((unknown.size, unknown.content.lost), (100_000, Some("it is compressed with LZVN")));
-    assert_eq!(all.len(), 14);
+    assert_eq!(
+        (unknown.size, unknown.content.lost),
+        (100_000, Some("it is compressed in an unsupported format"))
+    );
+    for name in ["lzvn", "lzfse"] {
+        let (small, large) = (format!("/{name}"), format!("/{name} blocks"));
+        assert!(content(&source, named(&all, &small)) == parts::runs(name, 400), "{name}");
+        let entry = named(&all, &large);
+        assert_eq!((entry.size, entry.content.pieces.len()), ((64 << 10) + 100, 2), "{name}");
+        assert!(content(&source, entry) == parts::runs(&large[1..], (64 << 10) + 100), "{name}");
+    }
+    assert_eq!(all.len(), 18);
     // Compare with sleuthkit.
     let mut expected = BTreeMap::new();
     let Some(text) = lab.run("fls", &["-r", "-p", "-F", "image"]) else {
@@ -92,7 +102,10 @@ fn files_in_pieces_links_and_packed_files_are_read() {
         let (inode, name) = line.split_once(":\t").unwrap();
         expected.insert(name.to_string(), inode.rsplit(' ').next().unwrap().to_string());
     }
-    for name in ["docs/a.txt", "docs/first", "docs/second", "pieces", "small", "medium", "empty"] {
+    // Sleuthkit does not unpack LZFSE.
+    let packed = ["small", "medium", "lzvn", "lzvn blocks"];
+    let others = ["docs/a.txt", "docs/first", "docs/second", "pieces", "empty"];
+    for name in packed.into_iter().chain(others) {
         let entry = named(&all, &format!("/{name}"));
         let inode = expected.get(name).unwrap_or_else(|| panic!("{name} is not in {expected:?}"));
         let number = inode.split('-').next().unwrap();
