@@ -17,10 +17,11 @@ const SEEDS: &[&[u8]] = &[
     b"\x02\x04\x04\x04\xE0\x03\0\0\x20\x04\x04\0\x20\0\0",
     b"\x03\x28\x00\x09\xF0\x03\0\0\0\0\0\0\x01\x40\0\x01\xF6",
     b"\x04\x48\x02\x10\x02\0\0\0\0\0\0\0\x04\0\0\0\x80\0\0\0",
+    b"\x06\x08\x02\x08\0\0\0\x10\0\0\0\x20\x30\x02\x09Apple_HFS",
     b"\x05\xC2\x01\x01\x05\xC6\x01\x08\x10\0\0\0\x40\0\0\0",
 ];
 
-const WORDS: &[&[u8]] = &[&[0xFF; 8], b"FILE", b"EFI PART", b"\x53\xEF", b"\x55\xAA", b"\x81\0"];
+const WORDS: &[&[u8]] = &[&[0xFF; 8], b"FILE", b"EFI PART", b"\x53\xEF", b"\x55\xAA", b"\x81\0", b"PM"];
 
 /// Corrects the checksums of a GPT's header and of its partition entries.
 fn repair(image: &mut [u8]) {
@@ -42,7 +43,7 @@ fn repair(image: &mut [u8]) {
 pub fn run(bytes: &[u8]) -> Verdict {
     let Some((kind, mut rest)) = bytes.split_first() else { return Verdict::Skipped };
     let mut image = vec![0; 512 << 10];
-    let marks: &[(usize, &[u8])] = match kind % 6 {
+    let marks: &[(usize, &[u8])] = match kind % 7 {
         0 => &[(0, &[0xEB, 0x3C, 0x90])],
         1 => &[(3, b"EXFAT   "), (96, &[2]), (16384, &[0x81])],
         2 => &[(1024 + 56, &[0x53, 0xEF])],
@@ -61,7 +62,8 @@ pub fn run(bytes: &[u8]) -> Verdict {
             (512 + 12, &[92]),
             (512 + 24, &[1]),
         ],
-        _ => &[(510, &[0x55, 0xAA])],
+        5 => &[(510, &[0x55, 0xAA])],
+        _ => &[(0, b"ER\x02\0"), (512, b"PM\0\0\0\0\0\x02"), (1024, b"PM\0\0\0\0\0\x02")],
     };
     for (at, mark) in marks {
         image[*at..at + mark.len()].copy_from_slice(mark);
@@ -72,7 +74,7 @@ pub fn run(bytes: &[u8]) -> Verdict {
         image[at..at + put.len()].copy_from_slice(put);
         rest = after;
     }
-    if kind % 6 == 4 {
+    if kind % 7 == 4 {
         repair(&mut image);
     }
     let length = image.len() as u64;

@@ -62,6 +62,8 @@ pub mod isa;
 
 pub mod cgroups;
 
+pub mod lzfse;
+
 pub mod meminfo;
 
 pub mod threads;

@@ -19,6 +19,11 @@ const PIECE_BYTES_MAX: u64 = 1 << 20;
 /// no space.
 const TIMES_MAX: u64 = 64;
 
+/// The size of the largest plausible file in a source of `length` bytes.
+pub(crate) fn plausible_bytes_max(length: u64) -> u64 {
+    length.max(1 << 30).saturating_mul(TIMES_MAX)
+}
+
 /// A piece of a file's content, in file order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Piece<'b> {
@@ -47,7 +52,7 @@ pub fn read(
     if let Some(why) = entry.content.lost {
         return Err(refused(why.to_string()));
     }
-    if entry.size > source.length().max(1 << 30).saturating_mul(TIMES_MAX) {
+    if entry.size > plausible_bytes_max(source.length()) {
         return Err(refused(format!("a file of {} bytes is implausibly large", entry.size)));
     }
     let mut reader = Reader { source, unreadable: Vec::new() };

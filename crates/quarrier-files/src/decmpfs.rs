@@ -1,6 +1,7 @@
 //! Files that macOS compresses transparently (decmpfs): an attribute names the method and has the
 //! compressed bytes, or leaves them to the resource fork. HFS+ and APFS share this format.
 
+use crate::bytes::plausible_bytes_max;
 use crate::entry::{Content, PackedPiece, Packing};
 use crate::error::Result;
 use crate::part::{Part, u32_at, u64_at};
@@ -42,9 +43,11 @@ pub(crate) fn content(
     let content = match form {
         1 => inline(Packing::Plain, packed, size, place),
         3 => inline(Packing::ZlibOrPlain, packed, size, place),
-        4 => blocks(part, resource()?, size)?,
-        7 | 8 => Content::lost("it is compressed with LZVN"),
-        11 | 12 => Content::lost("it is compressed with LZFSE"),
+        4 => blocks(part, resource()?, size, Packing::ZlibOrPlain)?,
+        7 => inline(Packing::LzvnOrPlain, packed, size, place),
+        8 => blocks(part, resource()?, size, Packing::LzvnOrPlain)?,
+        11 => inline(Packing::LzfseOrPlain, packed, size, place),
+        12 => blocks(part, resource()?, size, Packing::LzfseOrPlain)?,
         _ => Content::lost("it is compressed in an unsupported format"),
     };
     Ok(Some((size, content)))
@@ -63,48 +66,104 @@ fn inline(packing: Packing, packed: &[u8], size: u64, place: Option<u64>) -> Con
     content
 }
 
-/// The blocks of a file in its resource fork: a table of blocks, and a zlib stream for each.
-fn blocks(part: &Part<'_>, (mut content, fork_bytes): Resource, size: u64) -> Result<Content> {
+/// The blocks of a file in its resource fork: a table of blocks, and compressed bytes for each.
+fn blocks(
+    part: &Part<'_>,
+    (mut content, fork_bytes): Resource,
+    size: u64,
+    packing: Packing,
+) -> Result<Content> {
     if content.lost.is_some() {
         return Ok(content);
     }
-    let (mut head, mut count) = ([0; 4], [0; 4]);
-    let is_headed = read(part, &content, 0, &mut head)?;
-    let list_at = u64::from(u32::from_be_bytes(head)) + 4;
-    let is_listed = is_headed && read(part, &content, list_at, &mut count)?;
-    let count = u64::from(u32::from_le_bytes(count));
-    let room = fork_bytes.saturating_sub(list_at + 4) / 8;
-    if !is_listed || count != size.div_ceil(BLOCK_BYTES) || count > room {
-        return Ok(Content::lost(DAMAGED));
-    }
-    let bytes = count as usize * 8;
-    let mut list = Vec::new();
-    // The table can be as long as the fork, and thus as the volume.
-    if list.try_reserve_exact(bytes).is_err() {
-        return Ok(Content::lost(DAMAGED));
-    }
-    list.resize(bytes, 0);
-    if !read(part, &content, list_at + 4, &mut list)? {
-        return Ok(Content::lost(DAMAGED));
-    }
-    for (number, block) in (0..).zip(list.chunks_exact(8)) {
+    // A larger file cannot be read, and its table would take memory.
+    let is_plausible = size <= plausible_bytes_max(part.length());
+    let count = size.div_ceil(BLOCK_BYTES);
+    let listed = match packing {
+        _ if !is_plausible => None,
+        Packing::ZlibOrPlain => resource_list(part, &content, fork_bytes, count)?,
+        _ => offset_list(part, &content, fork_bytes, count)?,
+    };
+    let Some(listed) = listed else { return Ok(Content::lost(DAMAGED)) };
+    for (number, (packed_at, packed_bytes)) in (0..).zip(listed) {
         let start = number * BLOCK_BYTES;
-        let packed_at = list_at + u64::from(u32_at(block, 0));
-        let packed_bytes = u64::from(u32_at(block, 4));
+        let length = BLOCK_BYTES.min(size - start);
         if packed_bytes > PACKED_BYTES_MAX || packed_at + packed_bytes > fork_bytes {
             return Ok(Content::lost(DAMAGED));
         }
+        // Only zlib's streams tell how long the last block is.
+        let is_zlib = packing == Packing::ZlibOrPlain;
+        let unpacked_bytes = if is_zlib { BLOCK_BYTES } else { length };
         content.pieces.push(PackedPiece {
             start,
-            length: BLOCK_BYTES.min(size - start),
+            length,
             packed_at,
             packed_bytes,
             skipped: 0,
-            unpacked_bytes: BLOCK_BYTES as u32,
-            packing: Packing::ZlibOrPlain,
+            unpacked_bytes: unpacked_bytes as u32,
+            packing,
         });
     }
     Ok(content)
+}
+
+/// The offset in the fork and the length of each block.
+type List = Vec<(u64, u64)>;
+
+/// The blocks of a fork with resources: a head has the offset of the only resource, which begins with
+/// the offsets and lengths of the blocks. `None` if the list is damaged.
+fn resource_list(
+    part: &Part<'_>,
+    content: &Content,
+    fork_bytes: u64,
+    count: u64,
+) -> Result<Option<List>> {
+    let (mut head, mut stated) = ([0; 4], [0; 4]);
+    let is_headed = read(part, content, 0, &mut head)?;
+    let list_at = u64::from(u32::from_be_bytes(head)) + 4;
+    let is_listed = is_headed && read(part, content, list_at, &mut stated)?;
+    let room = fork_bytes.saturating_sub(list_at + 4) / 8;
+    if !is_listed || u64::from(u32::from_le_bytes(stated)) != count || count > room {
+        return Ok(None);
+    }
+    let table = table(part, content, list_at + 4, count * 8)?;
+    Ok(table.map(|table| {
+        let fields = table.chunks_exact(8);
+        fields.map(|field| (list_at + number(field, 0), number(field, 4))).collect()
+    }))
+}
+
+/// The blocks of a fork that begins with the offset of each block and of the end of the last one. `None`
+/// if the list is damaged.
+fn offset_list(
+    part: &Part<'_>,
+    content: &Content,
+    fork_bytes: u64,
+    count: u64,
+) -> Result<Option<List>> {
+    if count >= fork_bytes / 4 {
+        return Ok(None);
+    }
+    let Some(table) = table(part, content, 0, (count + 1) * 4)? else { return Ok(None) };
+    let offsets: Vec<u64> = table.chunks_exact(4).map(|field| number(field, 0)).collect();
+    let block = |pair: &[u64]| Some((pair[0], pair[1].checked_sub(pair[0])?));
+    Ok(offsets.windows(2).map(block).collect())
+}
+
+fn number(bytes: &[u8], at: usize) -> u64 {
+    u32_at(bytes, at).into()
+}
+
+/// Reads a table of a fork; `None` if the fork is too short or the memory does not suffice, since the
+/// table can be as long as the fork, and thus as the volume.
+fn table(part: &Part<'_>, content: &Content, at: u64, bytes: u64) -> Result<Option<Vec<u8>>> {
+    let bytes = bytes as usize;
+    let mut table = Vec::new();
+    if table.try_reserve_exact(bytes).is_err() {
+        return Ok(None);
+    }
+    table.resize(bytes, 0);
+    Ok(read(part, content, at, &mut table)?.then_some(table))
 }
 
 /// Reads bytes of a fork; false if it is too short.

@@ -85,6 +85,10 @@ pub enum Packing {
     Zlib,
     /// A zlib stream, or uncompressed bytes after a marker byte whose low nibble is 15.
     ZlibOrPlain,
+    /// LZVN, or uncompressed bytes after LZVN's end marker, the byte 6.
+    LzvnOrPlain,
+    /// An LZFSE stream, or uncompressed bytes after a marker byte other than `b`.
+    LzfseOrPlain,
     /// A frame of Zstandard.
     Zstd,
     /// LZO1X segments with their lengths; no length field crosses a 4 KiB sector boundary.

@@ -33,6 +33,18 @@ pub enum Error {
 /// A result with this crate's [`Error`].
 pub type Result<T> = std::result::Result<T, Error>;
 
+/// The result of a read, or `None` if the bytes are damaged or cannot be read.
+///
+/// # Errors
+/// All other errors, which stop the listing.
+pub(crate) fn known<T>(result: Result<T>) -> Result<Option<T>> {
+    match result {
+        Ok(found) => Ok(Some(found)),
+        Err(Error::Source(_) | Error::FileSystem { .. }) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

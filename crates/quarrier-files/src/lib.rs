@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  Source ──→ partitions ──→ systems ──→ entries: names, times, extents ──→ content: bytes
-//!             (GPT, MBR)       └──→ unallocated: free ranges         └──→ places: owner of a byte
+//!             (GPT, MBR, APM)  └──→ unallocated: free ranges         └──→ places: owner of a byte
 //! ```
 //!
 //! Every reader uses [`Source::read_at`](quarrier_core::source::Source::read_at), and treats the bytes

@@ -1,5 +1,6 @@
 //! The file systems of a source: a single one, or one per partition.
 
+use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::atomic::AtomicBool;
 use std::{fmt, io};
@@ -140,8 +141,9 @@ pub fn find(source: &dyn Source) -> Result<Systems> {
             }
             Ok(None) => {
                 let first = other::first(&part.boot()?);
-                let name = first.or(other::last(&part)?).or(name);
-                name.unwrap_or("an unknown file system").to_string()
+                let seen = first.or(other::last(&part)?).map(Cow::Borrowed);
+                let name = seen.or(name).unwrap_or(Cow::Borrowed("an unknown file system"));
+                name.into_owned()
             }
             Err(Error::FileSystem { found, .. }) => found,
             Err(error) => return Err(error),

@@ -1,6 +1,7 @@
 //! Decompresses the pieces of compressed files.
 
 use flate2::{Decompress, FlushDecompress, Status};
+use quarrier_core::lzfse;
 
 use crate::entry::Packing;
 use crate::lzo;
@@ -23,6 +24,10 @@ impl Unpacker {
     pub(crate) fn unpack(&mut self, packing: Packing, packed: &[u8], plain: &mut [u8]) -> bool {
         match (packing, packed) {
             (Packing::ZlibOrPlain, [first, rest @ ..]) if first & 0xF == 0xF => copy(rest, plain),
+            (Packing::LzvnOrPlain, [6, rest @ ..]) => fill(rest, plain),
+            (Packing::LzvnOrPlain, packed) => lzfse::unpack_lzvn(packed, plain).is_ok(),
+            (Packing::LzfseOrPlain, [b'b', ..]) => lzfse::unpack(packed, plain).is_ok(),
+            (Packing::LzfseOrPlain, packed) => fill(packed.get(1..).unwrap_or_default(), plain),
             (Packing::Plain, packed) => copy(packed, plain),
             (Packing::Zlib | Packing::ZlibOrPlain, packed) => self.zlib(packed, plain),
             (Packing::Zstd, packed) => self.zstd(packed, plain).unwrap_or(false),
@@ -71,6 +76,11 @@ fn segments(packed: &[u8], plain: &mut [u8]) -> Option<()> {
     Some(())
 }
 
+/// Copies a piece that may be followed by other bytes; false if it is too short.
+fn fill(bytes: &[u8], plain: &mut [u8]) -> bool {
+    bytes.len() >= plain.len() && copy(&bytes[..plain.len()], plain)
+}
+
 fn copy(bytes: &[u8], plain: &mut [u8]) -> bool {
     match plain.get_mut(..bytes.len()) {
         Some(room) => room.copy_from_slice(bytes),
@@ -95,6 +105,16 @@ mod tests {
         let mut zstd = zstd::bulk::compress(&plain, 3).expect("memory takes all");
         let mut raw = plain.clone();
         raw.insert(0, 0xFF);
+        let mut raw_lzvn = plain.clone();
+        raw_lzvn.insert(0, 6);
+        let mut lzfse = Vec::new();
+        lzfse_rust::encode_bytes(&plain, &mut lzfse).expect("memory takes all");
+        // The start of the data is short enough for a block of LZVN.
+        let short = &plain[..2000];
+        let mut lzvn = Vec::new();
+        lzfse_rust::encode_bytes(short, &mut lzvn).expect("memory takes all");
+        assert_eq!((&lzfse[..4], &lzvn[..4]), (&b"bvx2"[..], &b"bvxn"[..]));
+        lzvn.drain(..12);
         for packed in [&mut zlib, &mut zstd] {
             packed.resize(packed.len().next_multiple_of(4096), 0);
         }
@@ -104,6 +124,9 @@ mod tests {
             (Packing::Zlib, &zlib),
             (Packing::ZlibOrPlain, &zlib),
             (Packing::ZlibOrPlain, &raw),
+            (Packing::LzvnOrPlain, &raw_lzvn),
+            (Packing::LzfseOrPlain, &raw),
+            (Packing::LzfseOrPlain, &lzfse),
             (Packing::Zstd, &zstd),
             (Packing::Plain, &plain),
         ] {
@@ -111,7 +134,17 @@ mod tests {
             assert!(unpacker.unpack(packing, packed, &mut room), "{packing:?}");
             assert_eq!(room, plain, "{packing:?}");
         }
-        for (packing, packed) in [(Packing::Zlib, &zlib), (Packing::Zstd, &zstd)] {
+        let mut room = vec![0; short.len()];
+        assert!(unpacker.unpack(Packing::LzvnOrPlain, &lzvn, &mut room));
+        assert_eq!(room, short);
+        let mut room = vec![0; plain.len()];
+        for packing in [Packing::LzvnOrPlain, Packing::LzfseOrPlain] {
+            assert!(!unpacker.unpack(packing, &[], &mut room), "{packing:?}");
+            assert!(!unpacker.unpack(packing, &raw_lzvn[..5000], &mut room), "{packing:?}");
+        }
+        for (packing, packed) in
+            [(Packing::Zlib, &zlib), (Packing::Zstd, &zstd), (Packing::LzfseOrPlain, &lzfse)]
+        {
             let mut damaged = packed.clone();
             damaged[2..60].fill(0xA5);
             assert!(!unpacker.unpack(packing, &damaged, &mut room), "{packing:?}");

@@ -93,11 +93,22 @@ impl<'w> Walk<'w> {
     /// every eight bytes; more indicates a cycle.
     pub(crate) fn step(&mut self, part: &Part<'_>) -> Result<()> {
         self.steps += 1;
-        if self.steps & 0xFFFF == 0 && self.stop.load(Ordering::Relaxed) {
-            return Err(Error::Taken(io::ErrorKind::Interrupted.into()));
+        if self.steps & 0xFFFF == 0 {
+            self.check_stop()?;
         }
         match self.steps > (part.length() / 8).clamp(STEPS_LEAST, STEPS_MOST) {
             true => Err(part.too_much("a file system with cyclic structures")),
+            false => Ok(()),
+        }
+    }
+
+    /// Returns an error if the walk was stopped.
+    ///
+    /// # Errors
+    /// `Interrupted`.
+    pub(crate) fn check_stop(&self) -> Result<()> {
+        match self.stop.load(Ordering::Relaxed) {
+            true => Err(Error::Taken(io::ErrorKind::Interrupted.into())),
             false => Ok(()),
         }
     }

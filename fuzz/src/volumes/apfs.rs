@@ -1,5 +1,5 @@
 //! APFS in 32 blocks of 4 KiB: a container with two volumes, one with folders, files and links, the
-//! other encrypted.
+//! other encrypted. An earlier checkpoint has files that were deleted since.
 
 use super::parts::{bytes, put, zlib};
 
@@ -81,7 +81,8 @@ fn map(block: u64, objects: &[(u64, u64)]) -> [Vec<u8>; 2] {
     let records: Vec<Record> = objects
         .iter()
         .map(|(number, place)| {
-            let key = [number.to_le_bytes(), CHECKPOINT.to_le_bytes()].concat();
+            // The transaction that wrote the object: both checkpoints have it.
+            let key = [number.to_le_bytes(), (CHECKPOINT - 1).to_le_bytes()].concat();
             let value = [&[0; 4][..], &4096u32.to_le_bytes(), &place.to_le_bytes()].concat();
             (key, value)
         })
@@ -212,6 +213,56 @@ fn files(image: &mut [u8]) -> [Vec<Record>; 2] {
     [left, right]
 }
 
+/// An inode with its name.
+fn named_inode(number: u64, parent: u64, mode: u16, name: &str, size: Option<usize>) -> Record {
+    let (key, mut value) = inode(number, parent, mode, false, None);
+    let bytes = name.len() + 1;
+    value.extend([1 + u8::from(size.is_some()), 0, 0, 0, 4, 2, bytes as u8, 0]);
+    if size.is_some() {
+        value.extend([8, 0x20, 40, 0]);
+    }
+    value.extend(name.as_bytes());
+    value.resize(value.len() + bytes.next_multiple_of(8) - name.len(), 0);
+    if let Some(size) = size {
+        value.extend((size as u64).to_le_bytes());
+        value.extend((size.next_multiple_of(BLOCK_BYTES) as u64).to_le_bytes());
+        value.extend([0; 24]);
+    }
+    (key, value)
+}
+
+/// The blocks of the earlier checkpoint, which are free: a map, the volume, its map, its tree.
+fn earlier(image: &mut [u8], first: &Record) -> Vec<(usize, Vec<u8>)> {
+    put(image, 31 * BLOCK_BYTES, &bytes("gone", 2000));
+    let leaf = [
+        named_inode(20, 2, 0o100_644, "plain", Some(10_000)),
+        named_inode(30, 2, 0o40755, "old", None),
+        named_inode(31, 30, 0o100_644, "gone", Some(2000)),
+        extent(31, 0, 4096, 31),
+        named_inode(32, 777, 0o100_644, "orphan", None),
+        inode(33, 2, 0o100_644, false, None),
+    ];
+    let index: Vec<Record> = [first, &leaf[0]]
+        .into_iter()
+        .zip(LEAVES)
+        .map(|(record, leaf)| (record.0.clone(), leaf.to_le_bytes().to_vec()))
+        .collect();
+    let [of_container, of_container_tree] = map(16, &[(VOLUME, 18)]);
+    let objects = [(ROOT, 29), (LEAVES[0], 12), (LEAVES[1], 30)];
+    let [of_volume, of_volume_tree] = map(27, &objects);
+    let mut volume = volume(VOLUME, 0, "First", 1);
+    put(&mut volume, 128, &27u64.to_le_bytes());
+    vec![
+        (16, of_container),
+        (17, of_container_tree),
+        (18, volume),
+        (27, of_volume),
+        (28, of_volume_tree),
+        (29, node(ROOT, 2, 0xE, 1, true, false, &index)),
+        (30, node(LEAVES[1], 3, 0xE, 0, false, false, &leaf)),
+    ]
+}
+
 /// The container.
 pub(crate) fn apfs() -> Vec<u8> {
     let mut image = vec![0; VOLUME_BYTES];
@@ -245,6 +296,7 @@ pub(crate) fn apfs() -> Vec<u8> {
     // The copy in the first block is older than the one in the ring.
     let mut older = superblock.clone();
     put(&mut older, 16, &(CHECKPOINT - 1).to_le_bytes());
+    put(&mut older, 160, &16u64.to_le_bytes());
     let mut list = object(1, 0x4000_000C, 0);
     put(&mut list, 32, &[1, 0, 0, 0, 1]);
     for (at, value) in [(40, 0x8000_0005u32), (48, BLOCK_BYTES as u32)] {
@@ -292,7 +344,8 @@ pub(crate) fn apfs() -> Vec<u8> {
         (14, chunks),
         (15, bitmap),
     ];
-    for (block, bytes) in blocks {
+    let earlier = earlier(&mut image, &left[0]);
+    for (block, bytes) in blocks.into_iter().chain(earlier) {
         put(&mut image, block * BLOCK_BYTES, &bytes);
     }
     seal(&mut image);
@@ -302,9 +355,9 @@ pub(crate) fn apfs() -> Vec<u8> {
 /// Corrects the checksums of all objects.
 pub(crate) fn seal(image: &mut [u8]) {
     const MODULUS: u64 = u32::MAX as u64;
-    for (block, object) in image.chunks_exact_mut(BLOCK_BYTES).enumerate().take(STRUCTURES) {
+    for (block, object) in image.chunks_exact_mut(BLOCK_BYTES).enumerate() {
         // The bitmap has no checksum.
-        if block == 15 {
+        if block == 15 || !(block < STRUCTURES || (27..31).contains(&block)) {
             continue;
         }
         let (mut low, mut high) = (0, 0);

@@ -1,5 +1,5 @@
 //! Btrfs in 32 blocks of 4 KiB: a chunk of nodes with two copies, two chunks of files, folders,
-//! files in all forms, a subvolume.
+//! files in all forms, a subvolume, an earlier leaf with deleted files.
 
 use super::parts::{bytes, put, zlib};
 
@@ -125,6 +125,14 @@ fn name(folder: u64, index: u64, name: &str, target: (u64, u8, u64), kind: u8) -
     ((folder, 96, index), entry)
 }
 
+/// The name of an inode in a folder.
+fn reference(number: u64, folder: u64, name: &str) -> Item {
+    let mut reference = 2u64.to_le_bytes().to_vec();
+    reference.extend((name.len() as u16).to_le_bytes());
+    reference.extend(name.as_bytes());
+    ((number, 12, folder), reference)
+}
+
 fn tree(index: u64, level: u8) -> Vec<u8> {
     let mut root = inode(0o40755, 0);
     root.resize(439, 0);
@@ -208,6 +216,22 @@ pub(crate) fn btrfs() -> Vec<u8> {
         ((257, 1, 0), inode(0o100_644, 400)),
         ((257, 108, 0), inline(3, &zstd(&bytes("small", 400)), 400)),
     ];
+    // An earlier leaf: a folder and a file that still exist, and deleted ones.
+    file(&mut image, second_block + 5, &bytes("inside", 4096));
+    let old = [
+        ((257, 1, 0), inode(0o40755, 8)),
+        ((261, 1, 0), inode(0o100_644, 200)),
+        ((270, 1, 0), inode(0o100_644, 500)),
+        reference(270, 257, "gone"),
+        ((270, 108, 0), inline(0, &bytes("gone", 500), 500)),
+        ((271, 1, 0), inode(0o40755, 12)),
+        reference(271, 256, "old"),
+        ((272, 1, 0), inode(0o100_644, 4000)),
+        reference(272, 271, "inside"),
+        ((272, 108, 0), stored(1, 0, at(second, 5), 1, 0, 4096, 4096)),
+        ((273, 1, 0), inode(0o100_644, 0)),
+        reference(273, 9999, "orphan"),
+    ];
     let mut index = head(3, 5, 2, 1);
     for (number, (items, node)) in [(&left, 4u64), (&right, 5)].into_iter().enumerate() {
         put(&mut index, 101 + number * 33, &key(items[0].0));
@@ -240,6 +264,7 @@ pub(crate) fn btrfs() -> Vec<u8> {
         leaf(4, 5, &left),
         leaf(5, 5, &right),
         leaf(6, 256, &below),
+        leaf(7, 5, &old),
     ];
     for copy in COPIES {
         put(&mut image, copy * BLOCK_BYTES, &nodes.concat());

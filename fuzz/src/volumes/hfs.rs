@@ -1,10 +1,12 @@
-//! HFS+ in 256 blocks of 512 bytes: folders, a fragmented file, links of both kinds, packed files.
+//! HFS+ in 256 blocks of 512 bytes: folders, a fragmented file, links of both kinds, packed files, and
+//! deleted files in all places where their records remain.
 
-use super::parts::{bytes, zlib};
+use super::parts::{bytes, lzfse, lzvn, runs, zlib};
 
+pub(crate) const CATALOG_AT: usize = 16 * BLOCK_BYTES;
 const VOLUME_BYTES: usize = 128 << 10;
 const BLOCK_BYTES: usize = 512;
-const CATALOG_NODE_BYTES: usize = 4096;
+pub(crate) const CATALOG_NODE_BYTES: usize = 4096;
 const SMALL_NODE_BYTES: usize = 1024;
 /// 4 July 2019, in seconds since 1904.
 const TIME: u32 = 2_082_844_800 + 1_562_235_630;
@@ -113,13 +115,7 @@ impl Volume {
     }
 
     fn file(&mut self, parent: u32, name: &str, id: u32, mode: u16, data: &[u8], fork: &[u8]) {
-        let mut value = item(2, id, mode, 0);
-        value.resize(88, 0);
-        value.extend(data);
-        value.resize(168, 0);
-        value.extend(fork);
-        value.resize(248, 0);
-        self.record(parent, name, value);
+        self.record(parent, name, file(id, mode, data, fork));
         self.thread(4, id, parent, name);
     }
 
@@ -159,6 +155,17 @@ impl Volume {
         value.extend(packed);
         self.attributes.push((key, value));
     }
+}
+
+/// The record of a file.
+fn file(id: u32, mode: u16, data: &[u8], fork: &[u8]) -> Vec<u8> {
+    let mut value = item(2, id, mode, 0);
+    value.resize(88, 0);
+    value.extend(data);
+    value.resize(168, 0);
+    value.extend(fork);
+    value.resize(248, 0);
+    value
 }
 
 /// The start of a folder's or file's record.
@@ -201,7 +208,7 @@ pub(crate) fn hfs() -> Vec<u8> {
         extents: Vec::new(),
         attributes: Vec::new(),
     };
-    volume.folder(1, "Volume", 2, 8);
+    volume.folder(1, "Volume", 2, 12);
     volume.folder(2, "docs", 16, 3);
     volume.folder(2, "\0\0\0\0HFS+ Private Data", 17, 1);
     let data = volume.fork(&bytes("a", 700), 100);
@@ -243,8 +250,81 @@ pub(crate) fn hfs() -> Vec<u8> {
     volume.file(2, "medium", 26, 0x81A4, &[], &resource);
     volume.pack(26, 4, plain.len(), &[]);
     volume.file(2, "unknown", 27, 0x81A4, &[], &[]);
-    volume.pack(27, 8, 100_000, &[]);
+    volume.pack(27, 13, 100_000, &[]);
+    packed_by_apple(&mut volume);
     finish(volume)
+}
+
+/// Files packed by LZVN and LZFSE: in an attribute, and in a resource fork that has only the blocks and
+/// their offsets. The second block is stored.
+fn packed_by_apple(volume: &mut Volume) {
+    const SECOND: usize = 64 << 10;
+    type Pack = fn(&[u8]) -> Vec<u8>;
+    let kinds: [(u32, u32, usize, u8, Pack); 2] =
+        [(28, 7, 180, 6, lzvn), (30, 11, 200, 0xFF, lzfse)];
+    for (id, form, block, mark, pack) in kinds {
+        let name = if form == 7 { "lzvn" } else { "lzfse" };
+        volume.file(2, name, id, 0x81A4, &[], &[]);
+        volume.pack(id, form, 400, &pack(&runs(name, 400)));
+        let name = format!("{name} blocks");
+        let plain = runs(&name, SECOND + 100);
+        let blocks = [pack(&plain[..SECOND]), [&[mark], &plain[SECOND..]].concat()];
+        let second = 12 + blocks[0].len();
+        let offsets = [12, second, second + blocks[1].len()].map(|at| (at as u32).to_le_bytes());
+        let fork = volume.fork(&[offsets.concat(), blocks.concat()].concat(), block);
+        volume.file(2, &name, id + 1, 0x81A4, &[], &fork);
+        volume.pack(id + 1, form + 1, plain.len(), &[]);
+    }
+}
+
+/// The block with the place of the journal, which follows it.
+const JOURNAL: usize = 210;
+const JOURNAL_BLOCKS: usize = 16;
+
+/// A deleted file with its bytes, which are in free blocks.
+fn gone(volume: &mut Volume, parent: u32, name: &str, id: u32, block: usize) -> Record {
+    let plain = bytes(name, 600);
+    volume.image[block * BLOCK_BYTES..][..plain.len()].copy_from_slice(&plain);
+    let key = [&parent.to_be_bytes()[..], &named(&units(name))].concat();
+    (key, file(id, 0x81A4, &fork(600, 2, &[(block, 2)]), &[]))
+}
+
+/// Deleted records after those of a leaf: the end of one, a whole one, and the copy of a record that
+/// still exists.
+fn slack(volume: &mut Volume, records: &[Record]) -> Vec<u8> {
+    let copy = |(key, value): &Record| [&(key.len() as u16).to_be_bytes()[..], key, value].concat();
+    let whole = gone(volume, 16, "gone", 40, 230);
+    let end = copy(&whole).split_off(60);
+    [end, copy(&whole), copy(&records[3])].concat()
+}
+
+/// A node that the catalog does not use, with a deleted folder and a file in it. The journal has a leaf
+/// with another file, and with an earlier state of two.
+fn remains(volume: &mut Volume, records: &[Record]) -> Vec<u8> {
+    let folder = {
+        let mut value = item(1, 41, 0x41ED, 0);
+        value.resize(88, 0);
+        ([&16u32.to_be_bytes()[..], &named(&units("old"))].concat(), value)
+    };
+    let inside = gone(volume, 41, "inside", 42, 232);
+    let orphan = gone(volume, 999, "orphan", 44, 236);
+    let unused = [folder, inside, orphan, records[4].clone()];
+    let unused = node(CATALOG_NODE_BYTES, 0xFF, 1, 0, &unused);
+    let logged = gone(volume, 2, "journaled", 43, 234);
+    let mut earlier = gone(volume, 2, "earlier name", 40, 230);
+    earlier.1[20..24].copy_from_slice(&(TIME - 1).to_be_bytes());
+    let logged = node(CATALOG_NODE_BYTES, 0xFF, 1, 0, &[earlier, logged, records[3].clone()]);
+    let mut info = vec![0, 0, 0, 1];
+    info.resize(36, 0);
+    let (start, length) = ((JOURNAL + 1) * BLOCK_BYTES, JOURNAL_BLOCKS * BLOCK_BYTES);
+    info.extend([start as u64, length as u64].map(u64::to_be_bytes).concat());
+    volume.put(JOURNAL, &info);
+    let mut journal = b"xLNJ".to_vec();
+    journal.resize(3 * BLOCK_BYTES, 0);
+    journal.extend(logged);
+    journal.resize(length, 0);
+    volume.put(JOURNAL + 1, &journal);
+    unused
 }
 
 /// Writes the trees, the bitmap and both headers.
@@ -265,16 +345,28 @@ fn finish(mut volume: Volume) -> Vec<u8> {
             ([&parent.to_be_bytes()[..], &named(name)].concat(), value.clone())
         })
         .collect();
-    let (first, second) = records.split_at(records.len() / 2);
+    let unused = remains(&mut volume, &records);
+    let bytes = |(key, value): &Record| 2 + key.len() + value.len();
+    let half: usize = records.iter().map(bytes).sum::<usize>() / 2;
+    let mut before = 0;
+    let is_first = |record: &&Record| {
+        before += bytes(record);
+        before < half
+    };
+    let (first, second) = records.split_at(records.iter().take_while(is_first).count());
     let size = CATALOG_NODE_BYTES;
     let index = [(first[0].0.clone(), vec![0, 0, 0, 2]), (second[0].0.clone(), vec![0, 0, 0, 3])];
-    let nodes = [
-        header(size, 2, 1, (2, 3), records.len() as u32, 516, 4),
+    let mut nodes = [
+        header(size, 2, 1, (2, 3), records.len() as u32, 516, 5),
         node(size, 0, 2, 0, &index),
         node(size, 0xFF, 1, 3, first),
         node(size, 0xFF, 1, 0, second),
+        unused,
     ];
-    let catalog = volume.fork(&nodes.concat(), 16);
+    let slack = slack(&mut volume, &records);
+    let used: usize = first.iter().map(bytes).sum();
+    nodes[2][14 + used..][..slack.len()].copy_from_slice(&slack);
+    let catalog = volume.fork(&nodes.concat(), CATALOG_AT / BLOCK_BYTES);
     let extents = volume.small_tree(&volume.extents.clone(), 10, 8);
     let attributes = volume.small_tree(&volume.attributes.clone(), 266, 12);
     // The first three blocks and the last two are reserved; the fourth has the bitmap.
@@ -287,7 +379,16 @@ fn finish(mut volume: Volume) -> Vec<u8> {
     let allocation = volume.fork(&bitmap, 3);
     let mut header = b"H+\0\x04\0\0\x01\0test".to_vec();
     header.resize(512, 0);
-    let counts = [(16, TIME), (20, TIME), (28, TIME), (32, 10), (36, 2), (64, 30)];
+    let counts = [
+        (4, 0x2000),
+        (12, JOURNAL as u32),
+        (16, TIME),
+        (20, TIME),
+        (28, TIME),
+        (32, 10),
+        (36, 2),
+        (64, 30),
+    ];
     let sizes = [(40, BLOCK_BYTES as u32), (44, blocks as u32), (48, free), (52, 200)];
     for (at, value) in counts.into_iter().chain(sizes) {
         header[at..at + 4].copy_from_slice(&value.to_be_bytes());

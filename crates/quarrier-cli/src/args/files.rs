@@ -39,9 +39,9 @@ Examples:
   quarrier files https://example.org/disk.img /Windows/System32/config
 
 It reads ext2 to ext4, XFS, Btrfs, FAT, exFAT, NTFS, HFS+, APFS and ISO 9660,
-in a source that holds one of them or in the partitions of a GPT or an MBR.
---deleted also lists deleted files with the metadata and extents that remain
-(not for Btrfs, HFS+ and APFS); files whose parent folder is lost are in
+in a source that holds one of them or in the partitions of a GPT, an MBR or
+an Apple partition map. --deleted also lists deleted files with the metadata
+and extents that remain; files whose parent folder is lost are in
 /$OrphanFiles. FAT stores local times without a zone; they are shown as UTC.
 
 PATH is a file, or a folder with everything below it. In GLOB, * and ? match

@@ -18,6 +18,8 @@ const CHECKPOINT_MAP: u32 = 0xC;
 /// Set in the length of a checkpoint area that is a tree rather than contiguous.
 const IN_PIECES: u32 = 1 << 31;
 const CHECKPOINTS_MAX: u32 = 1 << 16;
+/// Maximum number of earlier checkpoints to read; a ring has some hundred.
+const EARLIER_MAX: usize = 512;
 const VOLUMES_MAX: usize = 100;
 const LEVELS_MAX: u16 = 16;
 /// Capacity of the node cache.
@@ -72,14 +74,66 @@ fn wrong(part: &Part<'_>) -> Error {
 /// # Errors
 /// Those of [`is_apfs`], and [`Error::FileSystem`](crate::Error::FileSystem) if none is valid.
 pub(crate) fn superblock(part: &Part<'_>, boot: &[u8; BOOT_BYTES]) -> Result<Superblock> {
+    let (mut latest, block_bytes) = first(part, boot)?;
+    each_checkpoint(part, latest.ring, block_bytes, &mut |other| {
+        if other.checkpoint > latest.checkpoint {
+            latest = other;
+        }
+    });
+    Ok(latest)
+}
+
+/// The superblocks of the checkpoints before `latest`, of which the latest comes first. Of those with
+/// the same object map, one suffices.
+///
+/// # Errors
+/// As [`superblock`].
+pub(super) fn earlier(
+    part: &Part<'_>,
+    boot: &[u8; BOOT_BYTES],
+    latest: &Superblock,
+) -> Result<Vec<Superblock>> {
+    let (first, block_bytes) = first(part, boot)?;
+    let ring = first.ring;
+    let mut all = vec![first];
+    each_checkpoint(part, ring, block_bytes, &mut |other| {
+        all.push(other);
+        if all.len() > 2 * EARLIER_MAX {
+            keep_latest(&mut all);
+        }
+    });
+    all.retain(|other| other.checkpoint < latest.checkpoint);
+    keep_latest(&mut all);
+    let mut maps = HashSet::from([latest.map]);
+    all.retain(|other| maps.insert(other.map));
+    Ok(all)
+}
+
+fn keep_latest(all: &mut Vec<Superblock>) {
+    all.sort_unstable_by_key(|superblock| std::cmp::Reverse(superblock.checkpoint));
+    all.truncate(EARLIER_MAX);
+}
+
+/// The superblock in the first block, which may be older than those in the ring.
+fn first(part: &Part<'_>, boot: &[u8; BOOT_BYTES]) -> Result<(Superblock, u64)> {
     if !is_apfs(part, boot)? {
         return Err(wrong(part));
     }
     let block_bytes = u64::from(u32_at(boot, 36));
     let mut block = vec![0; block_bytes as usize];
     part.read(0, &mut block, "an APFS superblock")?;
-    let mut latest = parsed(part, &block).ok_or_else(|| wrong(part))?;
-    let (first, count) = latest.ring;
+    let first = parsed(part, &block).ok_or_else(|| wrong(part))?;
+    Ok((first, block_bytes))
+}
+
+/// Passes each valid superblock of the ring to `see`.
+fn each_checkpoint(
+    part: &Part<'_>,
+    (first, count): (u64, u32),
+    block_bytes: u64,
+    see: &mut dyn FnMut(Superblock),
+) {
+    let mut block = vec![0; block_bytes as usize];
     let mut cache = Cache::new(part);
     for index in 0..u64::from(count) {
         let at = first.checked_add(index).and_then(|block| block.checked_mul(block_bytes));
@@ -90,12 +144,10 @@ pub(crate) fn superblock(part: &Part<'_>, boot: &[u8; BOOT_BYTES]) -> Result<Sup
         }
         if let Some(other) = parsed(part, &block)
             && other.block_bytes == block_bytes
-            && other.checkpoint > latest.checkpoint
         {
-            latest = other;
+            see(other);
         }
     }
-    Ok(latest)
 }
 
 fn parsed(part: &Part<'_>, block: &[u8]) -> Option<Superblock> {
@@ -239,6 +291,79 @@ impl<'p, 's> Container<'p, 's> {
     ) -> Result<()> {
         let mut seen = HashSet::new();
         self.visit(tree, tree.root, LEVELS_MAX, &mut seen, is_before, walk, see).map(|_| ())
+    }
+
+    /// Passes the entries of the leaves of a tree to `see` whose blocks are not in `seen`, if its object
+    /// numbers are block numbers. Damaged nodes are left out.
+    ///
+    /// # Errors
+    /// If the walk was stopped or takes too long.
+    pub(super) fn fresh_leaves(
+        &mut self,
+        root: u64,
+        sizes: Option<Sizes>,
+        seen: &mut HashSet<u64>,
+        walk: &mut Walk<'_>,
+        see: &mut dyn FnMut(&[u8], &[u8]),
+    ) -> Result<()> {
+        let mut left = vec![root];
+        while let Some(block) = left.pop() {
+            walk.check_stop()?;
+            walk.step(self.part)?;
+            if !seen.insert(block) {
+                continue;
+            }
+            let Ok(node) = self.node(block, block, sizes) else { continue };
+            for index in 0..node.entries() {
+                walk.step(self.part)?;
+                match (node.entry(index), node.level()) {
+                    (Some((key, value)), 0) => see(key, value),
+                    (Some((_, value)), _) => left.push(u64_at(value, 0)),
+                    (None, _) => {}
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds the numbers and blocks of objects in leaves of an object map whose blocks are not in `seen`.
+    ///
+    /// # Errors
+    /// As [`fresh_leaves`](Self::fresh_leaves).
+    pub(super) fn fresh_objects(
+        &mut self,
+        map: u64,
+        seen: &mut HashSet<u64>,
+        walk: &mut Walk<'_>,
+        objects: &mut Vec<(u64, u64)>,
+    ) -> Result<()> {
+        self.fresh_leaves(map, Some(MAP_SIZES), seen, walk, &mut |key, value| {
+            objects.push((u64_at(key, 0), u64_at(value, 8)));
+        })
+    }
+
+    /// Passes the keys of a leaf to `see`, if its block is not in `seen`. Other nodes have none.
+    ///
+    /// # Errors
+    /// As [`fresh_leaves`](Self::fresh_leaves).
+    pub(super) fn fresh_leaf(
+        &mut self,
+        block: u64,
+        number: u64,
+        seen: &mut HashSet<u64>,
+        walk: &mut Walk<'_>,
+        see: &mut dyn FnMut(&[u8]),
+    ) -> Result<()> {
+        walk.check_stop()?;
+        walk.step(self.part)?;
+        if !seen.insert(block) {
+            return Ok(());
+        }
+        let node = self.node(block, number, None).ok();
+        if let Some(node) = node.filter(|node| node.level() == 0) {
+            (0..node.entries()).filter_map(|index| node.entry(index)).for_each(|(key, _)| see(key));
+        }
+        Ok(())
     }
 
     #[expect(

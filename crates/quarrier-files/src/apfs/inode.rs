@@ -3,7 +3,7 @@
 use super::container::{Container, Tree};
 use crate::decmpfs;
 use crate::entry::{Content, Kind, Times};
-use crate::error::Result;
+use crate::error::{Result, known};
 use crate::part::{Part, u16_at, u32_at, u64_at};
 use crate::walk::Walk;
 
@@ -14,6 +14,8 @@ const NAME: u8 = 9;
 const INODE_BYTES: usize = 92;
 /// The type of the extended field that describes the data stream.
 const STREAM: u8 = 8;
+/// The type of the field with the name.
+const NAME_FIELD: u8 = 4;
 const FIELDS_MAX: usize = 64;
 /// The attribute's bytes are in a stream rather than in its record.
 const IN_STREAM: u16 = 1;
@@ -30,6 +32,12 @@ fn head(key: &[u8]) -> (u64, u8) {
 /// A predicate for keys that sort before the records of type `kind` of inode `number`.
 fn before(number: u64, kind: u8) -> impl Fn(&[u8]) -> bool {
     move |key: &[u8]| head(key) < (number, kind)
+}
+
+/// The number in the key of an inode; `None` for other keys.
+pub(super) fn is_inode(key: &[u8]) -> Option<u64> {
+    let (number, kind) = head(key);
+    (kind == INODE).then_some(number)
 }
 
 /// The file-system tree of a volume.
@@ -147,6 +155,52 @@ pub(super) fn inode(
     Ok(Some(Inode { kind, size, times, content, resource }))
 }
 
+/// The record of an inode.
+fn record(
+    container: &mut Container<'_, '_>,
+    files: Files,
+    number: u64,
+    walk: &mut Walk<'_>,
+) -> Result<Option<Vec<u8>>> {
+    let mut found = None;
+    container.range(files.tree, &before(number, INODE), walk, &mut |key, value, _| {
+        if head(key) == (number, INODE) {
+            found = Some(value.to_vec());
+        }
+        false
+    })?;
+    Ok(found)
+}
+
+/// Whether a tree has an inode; true if that cannot be decided.
+///
+/// # Errors
+/// If the walk was stopped or takes too long.
+pub(super) fn lives(
+    container: &mut Container<'_, '_>,
+    files: Files,
+    number: u64,
+    walk: &mut Walk<'_>,
+) -> Result<bool> {
+    Ok(known(record(container, files, number, walk))?.is_none_or(|found| found.is_some()))
+}
+
+/// The folder that an inode was in, and its name there.
+///
+/// # Errors
+/// As [`Container::range`].
+pub(super) fn origin(
+    container: &mut Container<'_, '_>,
+    files: Files,
+    number: u64,
+    walk: &mut Walk<'_>,
+) -> Result<Option<(u64, Vec<u8>)>> {
+    let Some(record) = record(container, files, number, walk)? else { return Ok(None) };
+    let name = field(&record, NAME_FIELD).and_then(|name| name.split(|byte| *byte == 0).next());
+    let name = name.filter(|name| !name.is_empty());
+    Ok(name.map(|name| (u64_at(&record, 0), name.to_vec())))
+}
+
 /// Content that is stored inside a record.
 fn here(part: &Part<'_>, bytes: Vec<u8>, place: u64) -> Content {
     let mut content = Content::default();
@@ -157,14 +211,20 @@ fn here(part: &Part<'_>, bytes: Vec<u8>, place: u64) -> Content {
 
 /// The file size from the data stream field of an inode.
 fn stream_bytes(record: &[u8]) -> Option<u64> {
+    field(record, STREAM)?.get(..8).map(|bytes| u64_at(bytes, 0))
+}
+
+/// An extended field of an inode, by type.
+fn field(record: &[u8], kind: u8) -> Option<&[u8]> {
     let fields = record.get(INODE_BYTES..)?;
     let count = usize::from(u16_at(fields, 0)).min(FIELDS_MAX);
     let mut at = 4 + count * 4;
     for field in fields.get(4..)?.chunks_exact(4).take(count) {
-        if field[0] == STREAM {
-            return fields.get(at..at + 8).map(|bytes| u64_at(bytes, 0));
+        let bytes = usize::from(u16_at(field, 2));
+        if field[0] == kind {
+            return fields.get(at..at + bytes);
         }
-        at += usize::from(u16_at(field, 2)).next_multiple_of(8);
+        at += bytes.next_multiple_of(8);
     }
     None
 }

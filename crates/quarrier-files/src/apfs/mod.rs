@@ -1,17 +1,18 @@
 //! APFS: a container with volumes, and a tree of files in each.
 //!
-//! Apple's *Apple File System Reference*. The latest checkpoint is read. Snapshots and deleted files are
-//! not listed.
+//! Apple's *Apple File System Reference*. The latest checkpoint is read; deleted files are those that
+//! only earlier ones have, see `remains`. Snapshots are not listed.
 
 mod container;
 mod inode;
 mod node;
+mod remains;
 
 use std::collections::HashSet;
 
 pub(crate) use container::{Container, is_apfs, superblock};
 
-use container::Tree;
+use container::{Tree, earlier};
 use inode::{Files, Inode, Name, inode, names};
 
 use crate::entry::{Entry, Kind, State};
@@ -59,7 +60,7 @@ pub(crate) fn list(part: &Part<'_>, boot: &[u8; BOOT_BYTES], walk: &mut Walk<'_>
     let mut container = Container::new(part, superblock(part, boot)?);
     let numbers = container.superblock().volumes.clone();
     let map = container.map_root(container.superblock().map)?;
-    let mut taken = HashSet::new();
+    let (mut taken, mut volumes) = (HashSet::new(), Vec::new());
     for number in &numbers {
         let found = volume(part, &mut container, map, *number, walk);
         let volume = match found {
@@ -82,6 +83,11 @@ pub(crate) fn list(part: &Part<'_>, boot: &[u8; BOOT_BYTES], walk: &mut Walk<'_>
                 prefix = format!("{prefix}~{number}");
             }
         }
+        volumes.push(remains::Latest {
+            number: *number,
+            files: volume.files,
+            prefix: prefix.clone(),
+        });
         let mut lister = Lister {
             part,
             container: &mut container,
@@ -91,6 +97,10 @@ pub(crate) fn list(part: &Part<'_>, boot: &[u8; BOOT_BYTES], walk: &mut Walk<'_>
         };
         let listed = lister.volume(prefix, walk);
         walk.tolerate(listed)?;
+    }
+    if walk.deleted {
+        let earlier = earlier(part, boot, container.superblock())?;
+        remains::list(part, &mut container, &volumes, earlier, walk)?;
     }
     Ok(())
 }

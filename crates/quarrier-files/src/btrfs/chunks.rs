@@ -4,6 +4,8 @@ use crate::part::{u16_at, u64_at};
 
 /// Flags of profiles that stripe a chunk: RAID0, RAID10, RAID5 and RAID6.
 const STRIPED: u64 = 1 << 3 | 1 << 6 | 1 << 7 | 1 << 8;
+/// Flag of chunks with the nodes of trees.
+const METADATA: u64 = 1 << 2;
 const HEAD_BYTES: usize = 48;
 const STRIPE_BYTES: usize = 32;
 /// Maximum copies of a chunk on one device.
@@ -15,6 +17,8 @@ pub(crate) struct Chunk {
     pub(crate) start: u64,
     pub(crate) length: u64,
     pub(crate) places: Vec<u64>,
+    /// Whether nodes lie in it.
+    pub(super) has_nodes: bool,
 }
 
 /// Parses a chunk item and returns the item's length; `None` if it is damaged or striped.
@@ -28,7 +32,8 @@ pub(super) fn chunk(start: u64, item: &[u8]) -> Option<(Chunk, usize)> {
         return None;
     }
     let places = (0..copies).map(|copy| u64_at(item, HEAD_BYTES + copy * STRIPE_BYTES + 8));
-    Some((Chunk { start, length, places: places.collect() }, bytes))
+    let has_nodes = profile & METADATA != 0;
+    Some((Chunk { start, length, places: places.collect(), has_nodes }, bytes))
 }
 
 /// The chunk map.

@@ -7,8 +7,8 @@ use crate::error::Result;
 use crate::part::{Part, u32_at, u64_at};
 use crate::walk::Walk;
 
-const INODE: u8 = 1;
-const EXTENT: u8 = 108;
+pub(super) const INODE: u8 = 1;
+pub(super) const EXTENT: u8 = 108;
 const INODE_BYTES: usize = 160;
 const EXTENT_HEAD_BYTES: usize = 21;
 const EXTENT_BYTES: usize = 53;
@@ -51,23 +51,35 @@ pub(super) fn inode(
         }
         true
     })?;
-    let Some(bytes) = found.filter(|bytes| bytes.len() >= INODE_BYTES) else { return Ok(None) };
-    let kind = match u32_at(&bytes, 52) >> 12 {
+    let extents = (!is_damaged).then_some(&extents[..]);
+    Ok(found.and_then(|bytes| of_items(part, trees, &bytes, extents)))
+}
+
+/// Assembles an inode from its item and its extents in file order; these are `None` if one is damaged.
+/// `None` if the item is damaged.
+pub(super) fn of_items(
+    part: &Part<'_>,
+    trees: &Trees<'_, '_>,
+    bytes: &[u8],
+    extents: Option<&[Stored]>,
+) -> Option<Inode> {
+    let bytes = Some(bytes).filter(|bytes| bytes.len() >= INODE_BYTES)?;
+    let kind = match u32_at(bytes, 52) >> 12 {
         8 => Kind::File,
         4 => Kind::Folder,
         10 => Kind::Link,
         _ => Kind::Other,
     };
     let time = |at: usize| {
-        let seconds = u64_at(&bytes, at).cast_signed();
-        seconds.checked_mul(1_000_000_000)?.checked_add(u32_at(&bytes, at + 8).into())
+        let seconds = u64_at(bytes, at).cast_signed();
+        seconds.checked_mul(1_000_000_000)?.checked_add(u32_at(bytes, at + 8).into())
     };
-    let size = if matches!(kind, Kind::File | Kind::Link) { u64_at(&bytes, 16) } else { 0 };
-    let mut content = content(part, trees, &extents);
-    if is_damaged {
-        content.lost = Some("one of its extents is damaged");
-    }
-    Ok(Some(Inode {
+    let size = if matches!(kind, Kind::File | Kind::Link) { u64_at(bytes, 16) } else { 0 };
+    let content = match extents {
+        Some(extents) => content(part, trees, extents),
+        None => Content::lost("one of its extents is damaged"),
+    };
+    Some(Inode {
         kind,
         size,
         times: Times {
@@ -77,12 +89,12 @@ pub(super) fn inode(
             created: time(148),
         },
         content,
-    }))
+    })
 }
 
 /// An extent of a file.
 #[derive(Debug, Clone, Copy)]
-struct Stored {
+pub(super) struct Stored {
     /// Its offset in the file, and the bytes of the file it holds.
     start: u64,
     length: u64,
@@ -107,7 +119,7 @@ enum Place {
 }
 
 /// Parses the extent of an item; `None` if it is damaged.
-fn stored(item: &Item<'_>) -> Option<Stored> {
+pub(super) fn stored(item: &Item<'_>) -> Option<Stored> {
     let data = item.data;
     let (form, packing) = (*data.get(20)?, data[16]);
     let unpacked_bytes = u64_at(data, 8);

@@ -1,24 +1,25 @@
 //! Btrfs on one device: chunks, trees, and the subvolumes below the first one.
 //!
 //! The *Btrfs on-disk format* of its documentation. A subvolume or snapshot appears as a folder inside
-//! its parent subvolume. Deleted files are not listed, since the copy-on-write trees are rewritten
-//! without them.
+//! its parent subvolume. Deleted files are those of old leaves, see `remains`.
 
 mod chunks;
 mod inode;
+mod remains;
 mod superblock;
 mod tree;
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 pub(crate) use superblock::{PLACES, superblock};
 pub(crate) use tree::{Key, Trees};
 
 use inode::{Inode, inode};
+use remains::{Remains, reference};
 use superblock::Root;
 
 use crate::entry::{Entry, Kind, State};
-use crate::error::Result;
+use crate::error::{Result, known};
 use crate::part::{Part, u16_at, u64_at};
 use crate::walk::{Walk, joined, name_of_bytes};
 
@@ -30,6 +31,10 @@ const ROOT_ITEM_BYTES: usize = 239;
 const INODE_ITEM: u8 = 1;
 const NAME: u8 = 96;
 const LEVEL_MAX: u8 = 7;
+/// The folder of files without a parent, named as in sleuthkit.
+const ORPHANS: &str = "/$OrphanFiles";
+/// Maximum nesting of folders; a longer path would not fit.
+const DEPTH_MAX: usize = 16 << 10;
 
 /// A file tree: the top level, a subvolume or a snapshot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,6 +64,8 @@ struct Lister<'p, 's> {
     /// Folders already visited, as tree and inode.
     seen: HashSet<(u64, u64)>,
     folders: Vec<Folder>,
+    /// The file trees found, and the paths of their root directories.
+    roots: HashMap<u64, (Files, String)>,
 }
 
 /// Lists the volume in `part`.
@@ -70,7 +77,8 @@ pub(crate) fn list(part: &Part<'_>, walk: &mut Walk<'_>) -> Result<()> {
     let mut trees = Trees::open(part, superblock, walk)?;
     let missing = || part.refused(0, "a Btrfs volume without a file tree");
     let files = files(&mut trees, FILES, walk)?.ok_or_else(missing)?;
-    let mut lister = Lister { part, trees, seen: HashSet::new(), folders: Vec::new() };
+    let mut lister =
+        Lister { part, trees, seen: HashSet::new(), folders: Vec::new(), roots: HashMap::new() };
     let root = inode(part, &mut lister.trees, files.root, files.folder, walk)?;
     let root = root.filter(|root| root.kind == Kind::Folder).ok_or_else(missing)?;
     lister.emit("/".to_string(), files, files.folder, root, walk)?;
@@ -81,7 +89,7 @@ pub(crate) fn list(part: &Part<'_>, walk: &mut Walk<'_>) -> Result<()> {
         // Depth first: the first subfolder is listed next.
         lister.folders[at..].reverse();
     }
-    Ok(())
+    if walk.deleted { lister.deleted(walk) } else { Ok(()) }
 }
 
 /// Finds the file tree with the given number.
@@ -130,6 +138,9 @@ impl Lister<'_, '_> {
                 return Ok(());
             }
             let path = if path == "/" { String::new() } else { path.clone() };
+            if number == files.folder {
+                self.roots.insert(files.id, (files, path.clone()));
+            }
             self.folders.push(Folder { path, files, inode: number });
         }
         walk.emit(Entry {
@@ -141,6 +152,88 @@ impl Lister<'_, '_> {
             times: inode.times,
             content: inode.content,
         })
+    }
+
+    /// Emits the deleted files and folders of the trees found.
+    fn deleted(&mut self, walk: &mut Walk<'_>) -> Result<()> {
+        let remains = self.remains(walk)?;
+        for id in remains.all() {
+            let Some(files) = self.roots.get(&id.0).map(|(files, _)| *files) else { continue };
+            let Some(path) = self.deleted_path(files, &remains, id.1, walk)? else { continue };
+            let Some(inode) = remains.inode(self.part, &self.trees, id) else { continue };
+            walk.emit(Entry {
+                path,
+                inode: id.1,
+                kind: inode.kind,
+                state: State::Deleted,
+                size: inode.size,
+                times: inode.times,
+                content: inode.content,
+            })?;
+        }
+        if remains.are_more() {
+            walk.damaged(self.part, 0, "more deleted files than can be listed");
+        }
+        Ok(())
+    }
+
+    /// Reads all leaves that their trees do not have.
+    fn remains(&mut self, walk: &mut Walk<'_>) -> Result<Remains> {
+        let mut remains = Remains::default();
+        let chunks = self.trees.chunks().all().to_vec();
+        let step = self.trees.superblock().node_bytes() as usize;
+        for chunk in chunks.iter().filter(|chunk| chunk.has_nodes) {
+            for at in (chunk.start..chunk.start + chunk.length).step_by(step) {
+                walk.check_stop()?;
+                walk.step(self.part)?;
+                let Some(leaf) = self.trees.any_leaf(at) else { continue };
+                let Some(files) = self.roots.get(&leaf.owner()).map(|(files, _)| *files) else {
+                    continue;
+                };
+                // If that cannot be decided, the tree may have it.
+                let used = known(self.trees.leaf_of(files.root, leaf.first_key(), walk))?;
+                if used.is_some_and(|used| used != at) {
+                    remains.add(&mut self.trees, files, &leaf, walk)?;
+                }
+            }
+        }
+        Ok(remains)
+    }
+
+    /// The path of a deleted inode; `None` if it is too long.
+    fn deleted_path(
+        &mut self,
+        files: Files,
+        remains: &Remains,
+        number: u64,
+        walk: &mut Walk<'_>,
+    ) -> Result<Option<String>> {
+        let Some((mut at, name)) = remains.name((files.id, number)).cloned() else {
+            return Ok(joined(ORPHANS, &number.to_string()));
+        };
+        let mut names = vec![name];
+        let mut path = None;
+        while at != files.folder {
+            if names.len() == DEPTH_MAX || !walk.spend(self.part) {
+                return Ok(None);
+            }
+            let above = match remains.name((files.id, at)) {
+                Some(named) => Some(named.clone()),
+                None => known(reference(&mut self.trees, files, at, walk))?.flatten(),
+            };
+            let Some((parent, name)) = above else {
+                path = Some(ORPHANS.to_string());
+                break;
+            };
+            names.push(name);
+            at = parent;
+        }
+        let root = self.roots.get(&files.id).map(|(_, path)| path.clone());
+        let mut path = path.or(root);
+        for name in names.into_iter().rev() {
+            path = path.and_then(|path| joined(&path, &name_of_bytes(&name)));
+        }
+        Ok(path)
     }
 
     fn folder(&mut self, folder: &Folder, walk: &mut Walk<'_>) -> Result<()> {

@@ -42,7 +42,8 @@ pub(crate) struct Item<'n> {
     pub(super) place: u64,
 }
 
-struct Node {
+/// A node: its bytes, and their offset in the part.
+pub(super) struct Node {
     bytes: Box<[u8]>,
     place: u64,
     items: usize,
@@ -64,7 +65,28 @@ impl Node {
         low
     }
 
-    fn item(&self, index: usize) -> Option<Item<'_>> {
+    /// The number of its items or pointers.
+    pub(super) fn items(&self) -> usize {
+        self.items
+    }
+
+    /// The transaction that wrote it.
+    pub(super) fn generation(&self) -> u64 {
+        u64_at(&self.bytes, 80)
+    }
+
+    /// The number of its tree.
+    pub(super) fn owner(&self) -> u64 {
+        u64_at(&self.bytes, 88)
+    }
+
+    /// The key of its first item.
+    pub(super) fn first_key(&self) -> Key {
+        self.key(0, ITEM_BYTES)
+    }
+
+    /// An item of a leaf; `None` if it is damaged.
+    pub(super) fn item(&self, index: usize) -> Option<Item<'_>> {
         let at = HEAD_BYTES + index * ITEM_BYTES + KEY_BYTES;
         let from = HEAD_BYTES.checked_add(u32_at(&self.bytes, at) as usize)?;
         let end = from.checked_add(u32_at(&self.bytes, at + 4) as usize)?;
@@ -228,6 +250,37 @@ impl<'p, 's> Trees<'p, 's> {
         if self.kept.insert(at, Rc::clone(node)).is_none() {
             self.order.push_back(at);
         }
+    }
+
+    /// The address of the leaf of a tree that has the key, or would have it.
+    ///
+    /// # Errors
+    /// A damaged node, and an exhausted step budget.
+    pub(super) fn leaf_of(&mut self, root: Root, key: Key, walk: &mut Walk<'_>) -> Result<u64> {
+        let mut root = root;
+        while let Some(level) = root.level.checked_sub(1) {
+            walk.step(self.part)?;
+            let node = self.node(root)?;
+            let index = node.count(POINTER_BYTES, |other| other <= key).saturating_sub(1);
+            let at = u64_at(&node.bytes, HEAD_BYTES + index * POINTER_BYTES + KEY_BYTES);
+            root = Root { at, level };
+        }
+        Ok(root.at)
+    }
+
+    /// A leaf at an address, whether or not a tree has it; `None` if there is no valid one.
+    pub(super) fn any_leaf(&self, at: u64) -> Option<Node> {
+        let node_bytes = self.superblock.node_bytes();
+        let place = self.chunks.places(at, node_bytes).next()?;
+        let mut bytes = vec![0; node_bytes as usize].into_boxed_slice();
+        self.part.read(place, &mut bytes, "a Btrfs node").ok()?;
+        let items = u32_at(&bytes, HEAD_BYTES - 5) as usize;
+        let is_leaf = u64_at(&bytes, 48) == at
+            && bytes[HEAD_BYTES - 1] == 0
+            && items > 0
+            && items <= (bytes.len() - HEAD_BYTES) / ITEM_BYTES
+            && (!self.superblock.has_crc32c || has_checksum(&bytes));
+        is_leaf.then_some(Node { bytes, place, items })
     }
 
     /// The offset in the part of a logical range.

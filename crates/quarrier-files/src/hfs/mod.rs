@@ -1,22 +1,24 @@
 //! HFS+ and HFSX: a catalog of all folders and files, sorted by parent folder.
 //!
 //! Apple's *Technical Note TN1150*. The catalog is read twice: first for folder names and targets of
-//! hard links, then for the entries. Deleted files are not listed, since deletion removes their records
-//! from the catalog at once. The journal is not read.
+//! hard links, then for the entries. Deleted files are those whose records remain outside of the
+//! catalog's order, see `remains`. The journal is not replayed.
 
 mod forks;
 mod packed;
 mod record;
+mod remains;
 mod tree;
 mod volume;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 pub(crate) use volume::{Volume, volume};
 
 use forks::{DATA, Forks, RESOURCE};
 use packed::packed;
 use record::{Item, Named, named};
+use remains::Remains;
 use tree::{Node, Tree};
 
 use crate::entry::{Content, Entry, Kind, State};
@@ -57,6 +59,7 @@ struct Lister<'v, 'p, 's> {
     forks: Forks<'v, 'p, 's>,
     attributes: Option<Tree<'p, 's>>,
     folders: Folders,
+    remains: Remains,
 }
 
 /// Lists the volume in `part`.
@@ -77,9 +80,14 @@ pub(crate) fn list(part: &Part<'_>, boot: &[u8; BOOT_BYTES], walk: &mut Walk<'_>
             None
         }
     };
-    let mut folders = Folders::default();
+    let (mut folders, mut remains) = (Folders::default(), Remains::default());
+    let (wants_deleted, mut used) = (walk.deleted, HashSet::new());
     // Damage is reported by the second pass.
     let first = catalog.each_leaf(walk, &mut |leaf, walk| {
+        if wants_deleted {
+            used.insert(leaf.at());
+            remains.add_slack(leaf, &volume);
+        }
         each(part, leaf, walk, &mut |named, _| {
             folders.add(named);
             Ok(())
@@ -89,10 +97,17 @@ pub(crate) fn list(part: &Part<'_>, boot: &[u8; BOOT_BYTES], walk: &mut Walk<'_>
     if let Err(error @ (crate::Error::TooMuch { .. } | crate::Error::Taken(_))) = first {
         return Err(error);
     }
-    let mut lister = Lister { part, forks, attributes, folders };
+    // If leaves are out of reach, a record elsewhere does not prove a deletion.
+    let has_remains = wants_deleted && first.is_ok();
+    if has_remains {
+        catalog.each_unused_leaf(walk, &used, &mut |node| remains.add_node(node, &volume))?;
+        remains.add_journal(part, &volume, catalog.node_bytes() as usize, walk)?;
+    }
+    let mut lister = Lister { part, forks, attributes, folders, remains };
     let second = catalog.each_leaf(walk, &mut |leaf, walk| {
         let damaged = each(part, leaf, walk, &mut |named, walk| {
-            let listed = lister.entry(named, walk);
+            lister.remains.exists(named.item.id);
+            let listed = lister.entry(named, State::Allocated, walk);
             walk.tolerate(listed)
         })?;
         for _ in 0..damaged {
@@ -100,6 +115,9 @@ pub(crate) fn list(part: &Part<'_>, boot: &[u8; BOOT_BYTES], walk: &mut Walk<'_>
         }
         Ok(())
     });
+    if has_remains && second.is_ok() {
+        lister.deleted(walk)?;
+    }
     walk.tolerate(second)
 }
 
@@ -163,6 +181,18 @@ impl Folders {
         self.names.insert(item.id, (parent, name));
     }
 
+    /// Adds a deleted folder, or the deleted target of a hard link, unless its place is taken.
+    fn add_deleted(&mut self, named: &Named) {
+        let Named { parent, name, item } = named;
+        if item.is_folder {
+            self.names.entry(item.id).or_insert_with(|| (*parent, name.clone()));
+        } else if Some(*parent) == self.linked_files
+            && let Some(number) = name.strip_prefix("iNode").and_then(|number| number.parse().ok())
+        {
+            self.files.entry(number).or_insert(*item);
+        }
+    }
+
     /// The path of a folder, empty for the root; `None` for a cycle or a path that is too long.
     fn path(&mut self, part: &Part<'_>, id: u32, walk: &mut Walk<'_>) -> Result<Option<String>> {
         if let Some((last, path)) = &self.last
@@ -198,8 +228,24 @@ impl Folders {
 }
 
 impl Lister<'_, '_, '_> {
+    /// Emits the deleted folders and files.
+    fn deleted(&mut self, walk: &mut Walk<'_>) -> Result<()> {
+        let (all, are_more) = std::mem::take(&mut self.remains).finish();
+        all.iter().for_each(|named| self.folders.add_deleted(named));
+        // The last path may have been that of a folder whose name was unknown.
+        self.folders.last = None;
+        for named in all {
+            let listed = self.entry(named, State::Deleted, walk);
+            walk.tolerate(listed)?;
+        }
+        if are_more {
+            walk.damaged(self.part, 0, "more deleted files than can be listed");
+        }
+        Ok(())
+    }
+
     /// Emits a folder or file, and its resource fork.
-    fn entry(&mut self, named: Named, walk: &mut Walk<'_>) -> Result<()> {
+    fn entry(&mut self, named: Named, state: State, walk: &mut Walk<'_>) -> Result<()> {
         let Named { parent, name, item } = named;
         let path = match item.id {
             ROOT => Some("/".to_string()),
@@ -209,7 +255,9 @@ impl Lister<'_, '_, '_> {
             }
         };
         let Some(path) = path else {
-            walk.damaged(self.part, 0, "folders nested too deeply");
+            if state == State::Allocated {
+                walk.damaged(self.part, 0, "folders nested too deeply");
+            }
             return Ok(());
         };
         let target = match (item.linked_file(), item.linked_folder()) {
@@ -219,16 +267,19 @@ impl Lister<'_, '_, '_> {
         };
         let Some(&target) = target else {
             let content = Content::lost("the target of its hard link is missing");
-            return walk.emit(entry(path, &item, 0, content));
+            return walk.emit(entry(path, &item, state, 0, content));
         };
         if target.is_folder {
-            return walk.emit(entry(path, &target, 0, Content::default()));
+            return walk.emit(entry(path, &target, state, 0, Content::default()));
         }
         let mut is_packed = false;
         let (size, content) = match self.packed(&target, walk)? {
             Some(found) => {
                 is_packed = true;
                 found
+            }
+            None if state == State::Deleted && target.is_packed && target.data.size == 0 => {
+                (0, Content::lost("its compression attribute is deleted"))
             }
             None if target.kind() == Kind::Other => (0, Content::default()),
             None => {
@@ -238,12 +289,13 @@ impl Lister<'_, '_, '_> {
         };
         if target.resource.size > 0 && !is_packed {
             let fork = self.forks.content(target.id, RESOURCE, &target.resource, walk)?;
-            let mut stream = entry(format!("{path}:rsrc"), &target, target.resource.size, fork);
+            let (name, bytes) = (format!("{path}:rsrc"), target.resource.size);
+            let mut stream = entry(name, &target, state, bytes, fork);
             stream.kind = Kind::File;
-            walk.emit(entry(path, &target, size, content))?;
+            walk.emit(entry(path, &target, state, size, content))?;
             return walk.emit(stream);
         }
-        walk.emit(entry(path, &target, size, content))
+        walk.emit(entry(path, &target, state, size, content))
     }
 
     fn packed(&mut self, item: &Item, walk: &mut Walk<'_>) -> Result<Option<(u64, Content)>> {
@@ -256,12 +308,12 @@ impl Lister<'_, '_, '_> {
     }
 }
 
-fn entry(path: String, item: &Item, size: u64, content: Content) -> Entry {
+fn entry(path: String, item: &Item, state: State, size: u64, content: Content) -> Entry {
     Entry {
         path,
         inode: item.id.into(),
         kind: item.kind(),
-        state: State::Allocated,
+        state,
         size,
         times: item.times,
         content,

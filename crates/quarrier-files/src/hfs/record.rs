@@ -9,6 +9,8 @@ use crate::walk::name_of_units;
 
 const FOLDER: u16 = 1;
 const FILE: u16 = 2;
+const FOLDER_BYTES: usize = 88;
+const FILE_BYTES: usize = 248;
 /// Seconds between 1904 and 1970.
 const EPOCH_SECONDS: i64 = 2_082_844_800;
 
@@ -52,6 +54,19 @@ impl Item {
         }
     }
 
+    /// The size of its record's value.
+    pub(super) fn record_bytes(&self) -> usize {
+        if self.is_folder { FOLDER_BYTES } else { FILE_BYTES }
+    }
+
+    /// Whether the file type in its mode is one of a folder or file.
+    pub(super) fn has_type(&self) -> bool {
+        match self.mode >> 12 {
+            kind if self.is_folder => matches!(kind, 0 | 4),
+            kind => matches!(kind, 0 | 1 | 2 | 6 | 8 | 10 | 12),
+        }
+    }
+
     /// The number of the link target, if this is a hard link to a file.
     pub(super) fn linked_file(&self) -> Option<u32> {
         (self.link == Some(LinkKind::File)).then_some(self.number)
@@ -71,8 +86,8 @@ impl Item {
 pub(super) fn named(record: &Record<'_>) -> Result<Option<Named>, ()> {
     let value = record.value;
     let is_folder = match be16(value, 0) {
-        FOLDER if value.len() >= 88 => true,
-        FILE if value.len() >= 248 => false,
+        FOLDER if value.len() >= FOLDER_BYTES => true,
+        FILE if value.len() >= FILE_BYTES => false,
         FOLDER | FILE => return Err(()),
         _ => return Ok(None),
     };

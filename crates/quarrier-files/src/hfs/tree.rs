@@ -1,6 +1,7 @@
 //! B-trees in forks: a header node, index nodes, and leaves linked in key order.
 
 use std::cmp::Ordering;
+use std::collections::HashSet;
 
 use crate::cache::Cache;
 use crate::entry::Content;
@@ -11,6 +12,7 @@ use crate::walk::Walk;
 const LEAF: u8 = 0xFF;
 const INDEX: u8 = 0;
 const DEPTH_MAX: u8 = 16;
+pub(super) const NODE_BYTES_MAX: usize = 32 << 10;
 const NODE_HEAD_BYTES: usize = 14;
 const HEADER_BYTES: usize = 64;
 
@@ -76,20 +78,70 @@ pub(super) struct Record<'n> {
     value_at: usize,
 }
 
+impl<'n> Record<'n> {
+    /// Parses the record at the start of `bytes`, which may go on after it.
+    pub(super) fn of(bytes: &'n [u8]) -> Option<Self> {
+        let key_bytes = usize::from(be16(bytes, 0));
+        let key = bytes.get(2..2 + key_bytes)?;
+        let value_at = (2 + key_bytes).next_multiple_of(2);
+        Some(Record { key, value: bytes.get(value_at..)?, value_at })
+    }
+
+    /// The offset of the value.
+    pub(super) fn value_at(&self) -> usize {
+        self.value_at
+    }
+}
+
 impl Node {
+    /// Parses a node; `None` if it has more records than it has room for.
+    fn of(bytes: Vec<u8>, at: u64) -> Option<Node> {
+        let records = usize::from(be16(&bytes, 10));
+        let has_room = NODE_HEAD_BYTES + 2 * (records + 1) <= bytes.len();
+        let (kind, height, next) = (*bytes.get(8)?, *bytes.get(9)?, be32(&bytes, 0));
+        has_room.then_some(Node { at, kind, height, next, records, bytes })
+    }
+
+    /// Recognizes a leaf in bytes that may be anything: its records are in order, and the first one
+    /// follows the head.
+    pub(super) fn leaf(bytes: &[u8]) -> Option<Node> {
+        if bytes.get(8..10) != Some(&[LEAF, 1][..]) || be16(bytes, 10) == 0 {
+            return None;
+        }
+        let node = Node::of(bytes.to_vec(), 0)?;
+        let first = node.offset(0)? == NODE_HEAD_BYTES;
+        let ends = (0..node.records).all(|index| node.offset(index) < node.offset(index + 1));
+        (first && ends && node.offset(node.records)? <= node.offsets_at()).then_some(node)
+    }
+
+    /// The offset of a record, or of the first byte after all.
+    fn offset(&self, index: usize) -> Option<usize> {
+        let at = self.bytes.len().checked_sub(2 * (index + 1))?;
+        Some(usize::from(be16(&self.bytes, at)))
+    }
+
+    /// The start of the list of offsets at the end of the node.
+    fn offsets_at(&self) -> usize {
+        self.bytes.len().saturating_sub(2 * (self.records + 1))
+    }
+
+    /// The bytes between the records and their offsets.
+    pub(super) fn slack(&self) -> &[u8] {
+        let start = self.offset(self.records).unwrap_or(0).max(NODE_HEAD_BYTES).next_multiple_of(2);
+        self.bytes.get(start..self.offsets_at()).unwrap_or_default()
+    }
+
+    /// Its offset in the fork.
+    pub(super) fn at(&self) -> u64 {
+        self.at
+    }
+
     /// Parses a record; `None` if it is damaged.
     pub(super) fn record(&self, index: usize) -> Option<Record<'_>> {
-        let offset = |index: usize| {
-            let at = self.bytes.len().checked_sub(2 * (index + 1))?;
-            Some(usize::from(be16(&self.bytes, at)))
-        };
-        let (start, end) = (offset(index)?, offset(index + 1)?);
+        let (start, end) = (self.offset(index)?, self.offset(index + 1)?);
         let record = self.bytes.get(start..end).filter(|_| start >= NODE_HEAD_BYTES)?;
-        let key_bytes = usize::from(be16(record, 0));
-        let key = record.get(2..2 + key_bytes)?;
-        let value_at = (2 + key_bytes).next_multiple_of(2);
-        let value = record.get(value_at..)?;
-        Some(Record { key, value, value_at: start + value_at })
+        let record = Record::of(record)?;
+        Some(Record { value_at: start + record.value_at, ..record })
     }
 
     /// The number of records.
@@ -120,7 +172,8 @@ impl<'p, 's> Tree<'p, 's> {
         let mut header = [0; HEADER_BYTES];
         bytes.read(0, &mut header, what)?;
         let node_bytes = u64::from(be16(&header, 32));
-        let fits = node_bytes.is_power_of_two() && (512..=32 << 10).contains(&node_bytes);
+        let fits =
+            node_bytes.is_power_of_two() && (512..=NODE_BYTES_MAX as u64).contains(&node_bytes);
         if header[8] != 1 || !fits {
             let at = bytes.pieces.first().map_or(0, |piece| piece.1);
             return Err(part.refused(at, &format!("{what} with impossible values")));
@@ -148,11 +201,7 @@ impl<'p, 's> Tree<'p, 's> {
         let at = u64::from(number) * self.node_bytes;
         let mut bytes = vec![0; self.node_bytes as usize];
         self.bytes.read(at, &mut bytes, self.what)?;
-        let records = usize::from(be16(&bytes, 10));
-        if NODE_HEAD_BYTES + 2 * (records + 1) > bytes.len() {
-            return Err(self.refused(number));
-        }
-        Ok(Node { at, kind: bytes[8], height: bytes[9], next: be32(&bytes, 0), records, bytes })
+        Node::of(bytes, at).ok_or_else(|| self.refused(number))
     }
 
     /// Passes each leaf to `see`, in key order.
@@ -181,6 +230,37 @@ impl<'p, 's> Tree<'p, 's> {
             0 => Ok(()),
             _ => Err(self.bytes.part.refused(0, &format!("a cycle of leaves in {}", self.what))),
         }
+    }
+
+    /// The size of a node.
+    pub(super) fn node_bytes(&self) -> u64 {
+        self.node_bytes
+    }
+
+    /// Passes each node to `see` that looks like a leaf and whose offset is not in `used`. Nodes that
+    /// cannot be read are left out.
+    ///
+    /// # Errors
+    /// If the walk was stopped or takes too long.
+    pub(super) fn each_unused_leaf(
+        &mut self,
+        walk: &mut Walk<'_>,
+        used: &HashSet<u64>,
+        see: &mut dyn FnMut(&Node),
+    ) -> Result<()> {
+        let mut bytes = vec![0; self.node_bytes as usize];
+        for number in 0..self.nodes {
+            walk.check_stop()?;
+            walk.step(self.bytes.part)?;
+            let at = number * self.node_bytes;
+            if !used.contains(&at)
+                && self.bytes.read(at, &mut bytes, self.what).is_ok()
+                && let Some(node) = Node::leaf(&bytes)
+            {
+                see(&node);
+            }
+        }
+        Ok(())
     }
 
     /// Looks up the key for which `compare` returns `Equal`; returns the value and its offset in the

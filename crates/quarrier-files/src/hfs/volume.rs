@@ -4,6 +4,7 @@ use crate::error::Result;
 use crate::part::{BOOT_BYTES, Part, be16, be32, be64};
 
 const HEADER_AT: usize = 1024;
+const JOURNALED: u32 = 0x2000;
 const PLUS: &[u8] = b"H+\0\x04";
 const CASE_SENSITIVE: &[u8] = b"HX\0\x05";
 /// Number of extents stored in the fork data itself.
@@ -45,6 +46,8 @@ pub(crate) struct Volume {
     pub(crate) block_bytes: u64,
     /// The number of blocks, capped by the size of the part.
     pub(crate) blocks: u64,
+    /// The block that has the place of the journal.
+    pub(super) journal_info: Option<u32>,
     /// The allocation file: a bitmap of blocks.
     pub(crate) allocation: Fork,
     /// The extents overflow file.
@@ -53,6 +56,24 @@ pub(crate) struct Volume {
     pub(super) catalog: Fork,
     /// The attributes file.
     pub(super) attributes: Fork,
+}
+
+impl Volume {
+    /// Whether a fork can be one of this volume: its extents lie in it, and have room for its bytes.
+    pub(super) fn is_plausible(&self, fork: &Fork) -> bool {
+        let are_inside = fork
+            .extents
+            .iter()
+            .all(|&(start, count)| u64::from(start) + u64::from(count) <= self.blocks);
+        let listed: u64 = fork.extents.iter().map(|extent| u64::from(extent.1)).sum();
+        let used = fork.extents.iter().take_while(|extent| extent.1 > 0).count();
+        let is_whole = listed == u64::from(fork.blocks);
+        // A full list continues in the overflow file.
+        let continues = used == EXTENTS && listed < u64::from(fork.blocks);
+        let has_room = fork.size <= u64::from(fork.blocks).saturating_mul(self.block_bytes);
+        let is_ordered = fork.extents[used..].iter().all(|extent| *extent == (0, 0));
+        are_inside && has_room && is_ordered && (is_whole || continues)
+    }
 }
 
 /// The layout of a volume that begins with `boot`; `None` if it is not HFS+.
@@ -71,6 +92,7 @@ pub(crate) fn volume(part: &Part<'_>, boot: &[u8; BOOT_BYTES]) -> Result<Option<
     Ok(Some(Volume {
         block_bytes,
         blocks: u64::from(be32(header, 44)).min(part.length() / block_bytes),
+        journal_info: (be32(header, 4) & JOURNALED != 0).then(|| be32(header, 12)),
         allocation: Fork::of(&header[112..]),
         overflow: Fork::of(&header[192..]),
         catalog: Fork::of(&header[272..]),

@@ -3,6 +3,8 @@
 //! *UEFI Specification*, 5.3. A copy counts only if its checksums match. No library is used, because
 //! damage must result in a notice rather than an error.
 
+use std::borrow::Cow;
+
 use super::{Partition, Table};
 use crate::error::Result;
 use crate::part::{Part, u32_at, u64_at};
@@ -86,7 +88,7 @@ fn partition(entry: &[u8], sector_bytes: u64) -> Option<Partition> {
     let (first, last) = (u64_at(entry, 32), u64_at(entry, 40));
     let name = NAMES.iter().find(|(id, _)| entry.starts_with(&id.to_bytes()));
     let span = byte(first)..byte(last.saturating_add(1));
-    Some(Partition { number: 0, span, name: name.map(|(_, name)| *name) })
+    Some(Partition { number: 0, span, name: name.map(|(_, name)| Cow::Borrowed(*name)) })
 }
 
 fn crc32(bytes: &[u8]) -> u32 {

@@ -1,7 +1,9 @@
-//! Partition tables: GPT with its backup, and MBR with its chain of logical partitions.
+//! Partition tables: GPT with its backup, MBR with its chain of logical partitions, and Apple's.
 
+mod apple;
 mod gpt;
 
+use std::borrow::Cow;
 use std::ops::Range;
 
 use quarrier_core::source::Source;
@@ -17,7 +19,7 @@ pub struct Partition {
     /// Its bytes in the source.
     pub span: Range<u64>,
     /// A name for its type, to use if no supported file system is recognized: `"swap"`.
-    pub name: Option<&'static str>,
+    pub name: Option<Cow<'static, str>>,
 }
 
 /// A partition table.
@@ -25,7 +27,7 @@ pub struct Partition {
 pub struct Table {
     /// Sorted and disjoint; empty if there is no table.
     pub partitions: Vec<Partition>,
-    /// A message to show if the table is damaged and its backup was used.
+    /// A message to show if the table is damaged: its backup was used, or entries were skipped.
     pub notice: Option<String>,
 }
 
@@ -57,8 +59,11 @@ pub(crate) fn read(disk: &Part<'_>) -> Result<Table> {
     let entries = if is_signed { entries(&boot) } else { Vec::new() };
     let protective = entries.iter().find(|entry| entry.kind == PROTECTIVE);
     let mut table = Table { partitions: Vec::new(), notice: None };
-    // With a wiped boot sector, the GPT after it may still be intact.
-    if protective.is_some() || !is_signed {
+    let apple = if is_signed { None } else { apple::read(disk, &boot)? };
+    if let Some(found) = apple {
+        table = found;
+    } else if protective.is_some() || !is_signed {
+        // With a wiped boot sector, the GPT after it may still be intact.
         let sectors = protective.map(|entry| entry.start + entry.sectors);
         if let Some(found) = gpt::read(disk, sectors)? {
             table = found;
@@ -71,6 +76,12 @@ pub(crate) fn read(disk: &Part<'_>) -> Result<Table> {
                 table.partitions.push(entry.partition(0));
             }
         }
+    }
+    if table.partitions.is_empty()
+        && is_signed
+        && let Some(found) = apple::read(disk, &boot)?
+    {
+        table = found;
     }
     table.partitions.retain(|one| !one.span.is_empty());
     table.partitions.sort_unstable_by_key(|one| one.span.start);
@@ -112,7 +123,7 @@ impl Entry {
             0xAF => Some("HFS+"),
             _ => None,
         };
-        Partition { number: 0, span: self.span(base), name }
+        Partition { number: 0, span: self.span(base), name: name.map(Cow::Borrowed) }
     }
 }
 

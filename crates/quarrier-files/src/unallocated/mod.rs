@@ -2,7 +2,7 @@
 //! remains.
 //!
 //! ```text
-//!  source ──→ one volume, or partitions (MBR, GPT) ──→ bitmap or table of each ──→ ranges
+//!  source ──→ one volume, or partitions (MBR, GPT, APM) ──→ bitmap or table of each ──→ ranges
 //! ```
 //!
 //! Partitions with an unknown file system, or without one, are skipped and listed.
@@ -41,7 +41,7 @@ pub struct Unallocated {
     pub volumes: Vec<Volume>,
     /// The partitions whose free bytes are unknown, by offset. None of their bytes count as free.
     pub skipped_partitions: Vec<SkippedPartition>,
-    /// A message to show if the partition table is damaged and its backup was used.
+    /// A message to show if the partition table is damaged.
     pub notice: Option<String>,
 }
 
@@ -167,7 +167,7 @@ fn inside(
         Err(Error::FileSystem { found, .. }) => return Ok(Err(found)),
         Err(error) => return Err(error),
     }
-    let name = other::last(part)?.or(partition.name);
+    let name = other::last(part)?.or(partition.name.as_deref());
     Ok(Err(name.unwrap_or("an unknown file system").to_string()))
 }
 

@@ -8,15 +8,14 @@
 
 mod adc;
 mod list;
-mod lzfse;
 
 use std::io::{self, Read};
 use std::sync::{Arc, Mutex};
 
 use lzma_rust2::XzReader;
-use quarrier_core::Result;
 use quarrier_core::source::{Source, read_full_at};
 use quarrier_core::sync::lock;
+use quarrier_core::{Result, lzfse};
 
 use crate::bytes::{u32_be, u64_be};
 use crate::disk::{Disk, Layout, Place, Run, SECTOR_BYTES};

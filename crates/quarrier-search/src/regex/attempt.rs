@@ -8,7 +8,10 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use regex_automata::nfa::thompson::{NFA, State};
+use regex_automata::util::look::Look;
 use regex_automata::util::primitives::StateID;
+
+use super::wide;
 
 /// An attempt that cannot match any further.
 pub(super) const DEAD: u32 = 0;
@@ -31,8 +34,10 @@ pub(super) struct Attempts {
     class_of: [u8; 256],
     classes: usize,
     /// Whether a step depends only on the state and the adjacent bytes. False for the Unicode version of
-    /// `\b`.
+    /// `\b`, and for assertions in UTF-16.
     remembers: bool,
+    /// Whether assertions look at characters in UTF-16.
+    is_wide: bool,
     sets: Vec<Arc<Set>>,
     ids: HashMap<Arc<Set>, u32>,
     steps: Vec<u32>,
@@ -54,17 +59,17 @@ struct Set {
 }
 
 /// A set of small numbers that is cleared in constant time.
-struct Marks {
+pub(super) struct Marks {
     marks: Vec<u32>,
     current: u32,
 }
 
 impl Marks {
-    fn new(length: usize) -> Self {
+    pub(super) fn new(length: usize) -> Self {
         Marks { marks: vec![0; length], current: 0 }
     }
 
-    fn clear(&mut self) {
+    pub(super) fn clear(&mut self) {
         self.current = self.current.wrapping_add(1);
         if self.current == 0 {
             self.marks.fill(0);
@@ -73,13 +78,13 @@ impl Marks {
     }
 
     /// Returns whether the number is new.
-    fn insert(&mut self, id: StateID) -> bool {
+    pub(super) fn insert(&mut self, id: StateID) -> bool {
         std::mem::replace(&mut self.marks[id.as_usize()], self.current) != self.current
     }
 }
 
 impl Attempts {
-    pub(super) fn new(nfa: &NFA) -> Self {
+    pub(super) fn new(nfa: &NFA, is_wide: bool) -> Self {
         let classes = nfa.byte_classes();
         let states = nfa.states().len();
         let mut attempts = Attempts {
@@ -89,7 +94,8 @@ impl Attempts {
             class_of: std::array::from_fn(|byte| classes.get(byte as u8)),
             // The last class represents the end of input.
             classes: classes.alphabet_len() - 1,
-            remembers: !nfa.look_set_any().contains_word_unicode(),
+            remembers: !is_wide && !nfa.look_set_any().contains_word_unicode(),
+            is_wide,
             sets: Vec::new(),
             ids: HashMap::new(),
             steps: Vec::new(),
@@ -202,6 +208,13 @@ impl Attempts {
         id
     }
 
+    fn holds(&self, look: Look, text: &[u8], at: usize) -> bool {
+        match self.is_wide {
+            true => wide::holds(look, text, at),
+            false => self.nfa.look_matcher().matches(look, text, at),
+        }
+    }
+
     /// Stores in `next` the state to which the byte at `at`, if there is one, leads; returns whether a match
     /// ends before it.
     fn follow(&mut self, state: u32, text: &[u8], at: usize) -> bool {
@@ -224,7 +237,7 @@ impl Attempts {
                         break;
                     }
                 }
-                State::Look { look, .. } if !nfa.look_matcher().matches(*look, text, at) => {}
+                State::Look { look, .. } if !self.holds(*look, text, at) => {}
                 state => {
                     let target = byte.and_then(|byte| target_of(state, byte));
                     if let Some(target) = target
@@ -241,7 +254,7 @@ impl Attempts {
 }
 
 /// Returns the NFA state that follows a byte.
-fn target_of(state: &State, byte: u8) -> Option<StateID> {
+pub(super) fn target_of(state: &State, byte: u8) -> Option<StateID> {
     match state {
         State::ByteRange { trans } => trans.matches_byte(byte).then_some(trans.next),
         State::Sparse(sparse) => sparse.matches_byte(byte),
@@ -251,7 +264,7 @@ fn target_of(state: &State, byte: u8) -> Option<StateID> {
 }
 
 /// Adds the NFA states reachable by epsilon transitions, the least preferred last.
-fn push_epsilons(state: &State, places: &mut Vec<StateID>) {
+pub(super) fn push_epsilons(state: &State, places: &mut Vec<StateID>) {
     match state {
         State::Look { next, .. } | State::Capture { next, .. } => places.push(*next),
         State::Union { alternates } => places.extend(alternates.iter().rev()),

@@ -22,6 +22,7 @@ mod attempt;
 mod byteset;
 mod cursor;
 mod earliest;
+mod exact;
 mod factors;
 mod gate;
 mod spot;
@@ -46,6 +47,7 @@ use crate::pattern::{Kind, Options, Pattern};
 use crate::wanted::Wanted;
 use byteset::ByteSet;
 use earliest::EarliestEnd;
+use exact::Exact;
 
 /// Bytes of context before and after, for `\b`, `^` and `$`, which look at one UTF-8 character at
 /// most.
@@ -74,6 +76,8 @@ pub(crate) struct BoundedRegex {
     ends: EarliestEnd,
     /// Its automaton, if the regex itself does not bound its matches.
     endless: Option<NFA>,
+    /// Confirms the starts that `regex` finds, if it lacks the assertions of a regex in UTF-16.
+    exact: Option<Exact>,
 }
 
 /// The range of a match, or the start of one that is longer than allowed.
@@ -102,7 +106,9 @@ pub(crate) fn compile(
         wanted.check()?;
         let hir = parse(text, pattern.is_wide, options.ignore_case)?;
         let states_bytes = states_bytes(memory, count);
-        let regex = BoundedRegex::new(text, hir, index as u32, options, states_bytes)?;
+        let exact = (pattern.is_wide && wide::has_assertions(&hir)).then(|| hir.clone());
+        let hir = if exact.is_some() { wide::without_assertions(&hir) } else { hir };
+        let regex = BoundedRegex::new(text, hir, exact, index as u32, options, states_bytes)?;
         bytes += regex.automata_bytes();
         if bytes > memory {
             let room = match memory >> 20 {
@@ -155,9 +161,11 @@ fn parse(text: &str, is_wide: bool, ignore_case: bool) -> Result<Hir> {
 }
 
 impl BoundedRegex {
+    /// Compiles `hir`, which lacks the assertions of `exact`, if there is one.
     fn new(
         text: &str,
         hir: Hir,
+        exact: Option<Hir>,
         pattern: u32,
         options: Options,
         states_bytes: usize,
@@ -173,6 +181,7 @@ impl BoundedRegex {
             Some(bytes) => bytes,
             None => limit,
         };
+        let compiled = |hir: &Hir| automaton(hir).map_err(|error| fail(one_line(&*error)));
         let config = Regex::config()
             .utf8_empty(false)
             .which_captures(WhichCaptures::Implicit)
@@ -184,8 +193,9 @@ impl BoundedRegex {
             .map_err(|error| fail(one_line(&error)))?;
         let endless = match hir.properties().maximum_len() {
             Some(_) => None,
-            None => Some(automaton(&hir).map_err(|error| fail(one_line(&*error)))?),
+            None => Some(compiled(exact.as_ref().unwrap_or(&hir))?),
         };
+        let exact = exact.map(|hir| compiled(&hir)).transpose()?.map(Exact::new);
         Ok(BoundedRegex {
             regex,
             pattern,
@@ -193,12 +203,15 @@ impl BoundedRegex {
             first: ByteSet::ALL,
             ends: EarliestEnd::new(hir),
             endless,
+            exact,
         })
     }
 
     /// Returns the memory of the compiled automata.
     fn automata_bytes(&self) -> usize {
-        self.regex.memory_usage() + self.endless.as_ref().map_or(0, NFA::memory_usage)
+        self.regex.memory_usage()
+            + self.endless.as_ref().map_or(0, NFA::memory_usage)
+            + self.exact.as_ref().map_or(0, Exact::memory_usage)
     }
 
     /// Returns whether the regex matches anywhere in zeros, including at their start and end.
@@ -216,14 +229,27 @@ impl BoundedRegex {
     /// `L + 1` bytes.
     fn at(&self, text: &[u8], start: usize) -> Option<Match> {
         let reach = start..text.len().min(start + self.length_bytes_max + 1);
-        let input = Input::new(text).span(reach).anchored(Anchored::Yes);
-        let range = self.regex.search(&input)?.range();
+        let input = Input::new(text).span(reach.clone()).anchored(Anchored::Yes);
+        let range = match &self.exact {
+            None => self.regex.search(&input)?.range(),
+            Some(exact) => {
+                self.regex.search_half(&input)?;
+                exact.at(text, reach)?
+            }
+        };
         Some(if range.len() <= self.length_bytes_max { Ok(range) } else { Err(start) })
     }
 
     /// Returns the first match in `range`, if the regex itself bounds it.
-    fn first_in(&self, text: &[u8], range: Range<usize>) -> Option<Range<usize>> {
-        self.regex.search(&Input::new(text).range(range)).map(|found| found.range())
+    fn first_in(&self, text: &[u8], mut range: Range<usize>) -> Option<Range<usize>> {
+        loop {
+            let found = self.regex.search(&Input::new(text).range(range.clone()))?.range();
+            let Some(exact) = &self.exact else { return Some(found) };
+            if let Some(confirmed) = exact.at(text, found.start..range.end) {
+                return Some(confirmed);
+            }
+            range.start = found.start + 1;
+        }
     }
 
     /// Returns the first match that begins at or after `from`, within the bound.
@@ -242,12 +268,17 @@ impl BoundedRegex {
             let found = self.regex.search(&Input::new(text).range(from..end));
             match found.map(|found| found.range()) {
                 Some(found) if found.start < known_until => {
-                    if found.len() <= self.length_bytes_max {
+                    if found.len() <= self.length_bytes_max && self.exact.is_none() {
                         return Some(Ok(found));
                     }
-                    // The match is longer than allowed: search again, within reach only.
+                    // The match is longer than allowed, or not confirmed yet: search again, within reach
+                    // only.
                     if let Some(within) = self.at(text, found.start) {
                         return Some(within);
+                    }
+                    if found.len() <= self.length_bytes_max {
+                        from = found.start + 1;
+                        continue;
                     }
                     // No match that begins here or later ends before `first`; one that begins further before
                     // it than the reach is too long again.

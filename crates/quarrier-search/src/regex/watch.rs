@@ -104,7 +104,7 @@ impl Watch {
     /// Returns `None` if the regex itself allows no match that is too long.
     pub(super) fn new(regex: &BoundedRegex) -> Option<Self> {
         Some(Watch {
-            attempts: Attempts::new(regex.endless.as_ref()?),
+            attempts: Attempts::new(regex.endless.as_ref()?, regex.exact.is_some()),
             bytes_max: regex.length_bytes_max as u64,
             first: regex.first,
             open: Vec::new(),

@@ -2,18 +2,20 @@
 
 use std::collections::BTreeMap;
 
+use regex_automata::util::look::Look as Assertion;
 use regex_syntax::hir::{
     Capture, Class, ClassBytes, ClassBytesRange, Hir, HirKind, Look, Repetition,
 };
+use regex_syntax::try_is_word_character;
 
 /// A range of byte values, both ends included.
 type Bytes = (u8, u8);
 
-/// Returns the regex over bytes that matches in UTF-16LE the text that `hir` matches in UTF-8.
+/// Returns the regex over bytes that matches in UTF-16LE the text that `hir` matches in UTF-8. Its
+/// assertions are about characters of UTF-16, for which [`holds`] decides.
 ///
 /// # Errors
-/// Returns the reason if there is no such regex: for assertions about the text before or after,
-/// which look at single bytes.
+/// Returns the reason if there is no such regex.
 pub(super) fn in_utf16(hir: &Hir) -> Result<Hir, &'static str> {
     let all = |subs: &[Hir]| subs.iter().map(in_utf16).collect::<Result<Vec<Hir>, _>>();
     Ok(match hir.kind() {
@@ -31,10 +33,7 @@ pub(super) fn in_utf16(hir: &Hir) -> Result<Hir, &'static str> {
             let ranges = class.ranges().iter();
             characters(ranges.map(|range| (u32::from(range.start()), u32::from(range.end()))))
         }
-        HirKind::Look(look @ (Look::Start | Look::End)) => Hir::look(*look),
-        HirKind::Look(_) => {
-            return Err("has \\b, \\B, or ^ and $ of lines, which are not supported in UTF-16");
-        }
+        HirKind::Look(look) => Hir::look(*look),
         HirKind::Repetition(Repetition { min, max, greedy, sub }) => {
             let sub = Box::new(in_utf16(sub)?);
             Hir::repetition(Repetition { min: *min, max: *max, greedy: *greedy, sub })
@@ -43,6 +42,87 @@ pub(super) fn in_utf16(hir: &Hir) -> Result<Hir, &'static str> {
         HirKind::Concat(subs) => Hir::concat(all(subs)?),
         HirKind::Alternation(subs) => Hir::alternation(all(subs)?),
     })
+}
+
+/// Whether a regex has assertions that [`without_assertions`] removes.
+pub(super) fn has_assertions(hir: &Hir) -> bool {
+    let looks = hir.properties().look_set();
+    !looks.remove(Look::Start).remove(Look::End).is_empty()
+}
+
+/// Returns a regex that matches wherever `hir` does, and elsewhere: without the assertions about the
+/// characters before and after, except `^` and `$` of the whole text.
+pub(super) fn without_assertions(hir: &Hir) -> Hir {
+    let all = |subs: &[Hir]| subs.iter().map(without_assertions).collect::<Vec<Hir>>();
+    let sub = |sub: &Hir| Box::new(without_assertions(sub));
+    match hir.kind() {
+        HirKind::Look(Look::Start | Look::End) => hir.clone(),
+        HirKind::Look(_) => Hir::empty(),
+        HirKind::Empty | HirKind::Literal(_) | HirKind::Class(_) => hir.clone(),
+        HirKind::Repetition(repetition) => {
+            Hir::repetition(Repetition { sub: sub(&repetition.sub), ..repetition.clone() })
+        }
+        HirKind::Capture(capture) => {
+            Hir::capture(Capture { sub: sub(&capture.sub), ..capture.clone() })
+        }
+        HirKind::Concat(subs) => Hir::concat(all(subs)),
+        HirKind::Alternation(subs) => Hir::alternation(all(subs)),
+    }
+}
+
+/// Whether an assertion holds at `at`, by the characters that end and begin there.
+pub(super) fn holds(look: Assertion, text: &[u8], at: usize) -> bool {
+    let (before, after) = (character_before(text, at), character_at(text, at));
+    let is_word = |character: Option<char>| {
+        character.is_some_and(|character| try_is_word_character(character).unwrap_or(false))
+    };
+    let is_ascii = |character: Option<char>| {
+        character.is_some_and(|character| character.is_ascii_alphanumeric() || character == '_')
+    };
+    let (is_start, is_end) = (at == 0, at == text.len());
+    let (newline, carriage) = (Some('\n'), Some('\r'));
+    match look {
+        Assertion::Start => is_start,
+        Assertion::End => is_end,
+        Assertion::StartLF => is_start || before == newline,
+        Assertion::EndLF => is_end || after == newline,
+        Assertion::StartCRLF => {
+            is_start || before == newline || before == carriage && after != newline
+        }
+        Assertion::EndCRLF => is_end || after == carriage || after == newline && before != carriage,
+        Assertion::WordAscii => is_ascii(before) != is_ascii(after),
+        Assertion::WordAsciiNegate => is_ascii(before) == is_ascii(after),
+        Assertion::WordStartAscii => !is_ascii(before) && is_ascii(after),
+        Assertion::WordEndAscii => is_ascii(before) && !is_ascii(after),
+        Assertion::WordStartHalfAscii => !is_ascii(before),
+        Assertion::WordEndHalfAscii => !is_ascii(after),
+        Assertion::WordUnicode => is_word(before) != is_word(after),
+        Assertion::WordUnicodeNegate => is_word(before) == is_word(after),
+        Assertion::WordStartUnicode => !is_word(before) && is_word(after),
+        Assertion::WordEndUnicode => is_word(before) && !is_word(after),
+        Assertion::WordStartHalfUnicode => !is_word(before),
+        Assertion::WordEndHalfUnicode => !is_word(after),
+    }
+}
+
+fn unit(text: &[u8], at: usize) -> Option<u16> {
+    text.get(at..)?.first_chunk().map(|unit| u16::from_le_bytes(*unit))
+}
+
+/// The character that begins at `at`; `None` at the end, and for half of a pair of surrogates.
+fn character_at(text: &[u8], at: usize) -> Option<char> {
+    let units = [unit(text, at)?, unit(text, at + 2).unwrap_or(0)];
+    char::decode_utf16(units).next()?.ok()
+}
+
+/// The character that ends at `at`.
+fn character_before(text: &[u8], at: usize) -> Option<char> {
+    let last = unit(text, at.checked_sub(2)?)?;
+    let first = at.checked_sub(4).and_then(|at| unit(text, at)).unwrap_or(0);
+    match char::decode_utf16([last]).next()? {
+        Ok(character) => Some(character),
+        Err(_) => char::decode_utf16([first, last]).next()?.ok(),
+    }
 }
 
 /// A regex for one character in these ranges.
@@ -196,11 +276,44 @@ mod tests {
     }
 
     #[test]
-    fn assertions_on_single_bytes_are_refused() {
-        for text in [r"\bword\b", r"a\B", "(?m)^a", "(?m)a$"] {
-            let hir = regex_syntax::parse(text).unwrap();
-            assert!(in_utf16(&hir).is_err(), "{text}");
+    fn assertions_hold_where_they_do_in_utf8() {
+        let looks = [
+            Assertion::StartLF,
+            Assertion::EndLF,
+            Assertion::StartCRLF,
+            Assertion::EndCRLF,
+            Assertion::WordAscii,
+            Assertion::WordAsciiNegate,
+            Assertion::WordStartAscii,
+            Assertion::WordEndAscii,
+            Assertion::WordStartHalfAscii,
+            Assertion::WordEndHalfAscii,
+            Assertion::WordUnicode,
+            Assertion::WordUnicodeNegate,
+            Assertion::WordStartUnicode,
+            Assertion::WordEndUnicode,
+            Assertion::WordStartHalfUnicode,
+            Assertion::WordEndHalfUnicode,
+            Assertion::Start,
+            Assertion::End,
+        ];
+        let characters = ["", "a", "_", "é", "\n", "\r", " ", "\u{161}", "\u{1F600}", "\u{10400}"];
+        let matcher = regex_automata::util::look::LookMatcher::new();
+        for before in characters {
+            for after in characters {
+                let text = format!("{before}{after}");
+                let bytes: Vec<u8> = text.encode_utf16().flat_map(u16::to_le_bytes).collect();
+                let at = 2 * before.encode_utf16().count();
+                for look in looks {
+                    let expected = matcher.matches(look, text.as_bytes(), before.len());
+                    assert_eq!(holds(look, &bytes, at), expected, "{look:?} in {text:?} at {at}");
+                }
+            }
         }
-        assert!(in_utf16(&regex_syntax::parse("^a$").unwrap()).is_ok());
+        // Half a pair of surrogates is no letter.
+        let half = [0x00, 0xD8, b'a', 0];
+        assert!(
+            holds(Assertion::WordUnicode, &half, 2) && !holds(Assertion::WordUnicode, &half, 0)
+        );
     }
 }

@@ -1,5 +1,6 @@
 //! Regexes over text in UTF-16LE, against the regex library over the same text in UTF-8.
 
+use proptest::prelude::*;
 use quarrier_core::pipeline::Access;
 use quarrier_core::source::Memory;
 use quarrier_search::{Options, Pattern, Searcher, parse_file};
@@ -79,7 +80,7 @@ fn matches_are_those_of_the_same_text_in_utf8() {
 }
 
 #[test]
-fn pattern_files_take_them_and_refuse_unsupported_assertions() {
+fn pattern_files_take_them_and_refuse_what_is_not_text() {
     let patterns = parse_file(b"mail = re16:[a-z]+@[a-z.]+\n").unwrap();
     assert!(patterns[0].is_regex());
     let searcher = Searcher::builder().build(patterns.clone()).unwrap();
@@ -89,8 +90,6 @@ fn pattern_files_take_them_and_refuse_unsupported_assertions() {
     patterns[0].show_match(&wide("ann@example.org"), &mut text);
     assert_eq!(text, "ann@example.org");
     for (line, words) in [
-        (r"re16:\bword", r"has \b"),
-        ("re16:(?m)^a", "^ and $ of lines"),
         (r"re16:(?-u:\xFF)a", "line 1"),
         ("re16:a*", "can match the empty string"),
         ("re16:", "is empty"),
@@ -98,5 +97,130 @@ fn pattern_files_take_them_and_refuse_unsupported_assertions() {
     ] {
         let error = parse_file(line.as_bytes()).unwrap_err().to_string();
         assert!(error.contains(words), "{line}: {error}");
+    }
+}
+
+/// Regexes with assertions about characters, each match with an ASCII character as above.
+const ASSERTING: [&str; 16] = [
+    r"\ba",
+    r"\bab?\b",
+    r"a\B",
+    r"\Ba",
+    r"\b\w*a\w*\b",
+    r"\w+?a\b",
+    "(?m)^a",
+    "(?m)a$",
+    "(?m)^[^\n]*a[^\n]*$",
+    r"(?mR)^\w*a",
+    r"(?mR)a.?$",
+    r"\b{start}a|a\b{end}",
+    r"\b{start-half}a\b{end-half}",
+    r"(?-u:\b)a(?-u:\b)",
+    r"a(?:\b|b)\W*\ba",
+    r"(?:a\b.?)+",
+];
+
+const LETTERS: [char; 12] =
+    ['a', 'b', 'é', 'ÿ', '\u{161}', '\u{1F600}', '\u{10400}', '7', '\n', '\r', ' ', '_'];
+
+#[test]
+fn assertions_are_about_characters() {
+    let mut state = 7u64;
+    let mut some = 0;
+    for _ in 0..8 {
+        let text: String = (0..60)
+            .map(|_| {
+                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                LETTERS[(state >> 33) as usize % LETTERS.len()]
+            })
+            .collect();
+        for regex in ASSERTING {
+            let expected_here = expected(regex, &text);
+            some += expected_here.len();
+            assert_eq!(found(regex, &wide(&text), false), expected_here, "{regex} in {text:?}");
+            let folded = expected(&format!("(?i){regex}"), &text);
+            assert_eq!(found(regex, &wide(&text), true), folded, "(?i){regex} in {text:?}");
+        }
+    }
+    assert!(some > 300, "{some}");
+}
+
+#[test]
+fn a_gated_regex_with_assertions_finds_the_same() {
+    let text =
+        format!("{}pass Password pass\u{161} pass\npass {}", "x".repeat(5000), "é ".repeat(5000));
+    for regex in [r"\bpass\b", r"(?m)^pass", r"(?m)pass$", r"\bPass\w+", r"[a-z]+ \bpass\b"] {
+        assert_eq!(found(regex, &wide(&text), false), expected(regex, &text), "{regex}");
+    }
+}
+
+#[test]
+fn a_match_with_assertions_that_is_too_long_is_an_error() {
+    let pattern = Pattern::regex_utf16(r"(?s)\bstart.*\bend\b").unwrap();
+    let options = Options { regex_length_bytes_max: 64, ..Options::default() };
+    let searcher = Searcher::builder().options(options).build(vec![pattern]).unwrap();
+    let text = |middle: &str| wide(&format!("a start {middle} end"));
+    let found = searcher.find_all(&text("in the")).unwrap();
+    assert_eq!(found.iter().map(|one| (one.offset, one.length)).collect::<Vec<_>>(), [(4, 32)]);
+    let error = searcher.find_all(&text(&"long ".repeat(20))).unwrap_err().to_string();
+    assert!(error.contains("64"), "{error}");
+    // Nothing ends at a word here.
+    assert!(searcher.find_all(&text(&"long ".repeat(20))[..200]).unwrap().is_empty());
+    let bent = wide(&format!("a start {} bend ends", "long ".repeat(20)));
+    assert!(searcher.find_all(&bent).unwrap().is_empty());
+}
+
+fn assertion() -> impl Strategy<Value = &'static str> {
+    prop::sample::select(
+        &[
+            "",
+            "",
+            r"\b",
+            r"\B",
+            "(?m:^)",
+            "(?m:$)",
+            "(?mR:^)",
+            "(?mR:$)",
+            r"\b{start}",
+            r"\b{end}",
+            r"\b{start-half}",
+            r"\b{end-half}",
+            r"(?-u:\b)",
+        ][..],
+    )
+}
+
+fn atom() -> impl Strategy<Value = &'static str> {
+    prop::sample::select(
+        &[
+            "a",
+            "b+",
+            r"\w",
+            "[^a]*",
+            "é?",
+            r"\s*?",
+            "(?s:.)",
+            "(?:a|_b)",
+            "\u{10400}?",
+            "(?:7|\n)*",
+        ][..],
+    )
+}
+
+proptest! {
+    #[test]
+    fn drawn_assertions_hold_as_in_utf8(
+        parts in prop::collection::vec((assertion(), atom()), 0..4),
+        around in (assertion(), assertion(), assertion()),
+        letters in prop::collection::vec(prop::sample::select(&LETTERS[..]), 0..50),
+    ) {
+        let mut regex = format!("{}a{}", around.0, around.1);
+        parts.iter().for_each(|(assertion, atom)| {
+            regex.push_str(assertion);
+            regex.push_str(atom);
+        });
+        regex.push_str(around.2);
+        let text: String = letters.into_iter().collect();
+        prop_assert_eq!(found(&regex, &wide(&text), false), expected(&regex, &text), "{}", regex);
     }
 }

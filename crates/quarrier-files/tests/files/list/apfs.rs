@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use quarrier_core::source::Memory;
-use quarrier_files::{Entry, Kind, Places, find, unallocated};
+use quarrier_files::{Entry, Kind, Places, State, find, unallocated};
 
 use super::lab::{Lab, content, entries, named, skip, survive};
 use super::parts;
@@ -71,7 +71,7 @@ fn files_links_and_packed_files_are_read() {
         assert_eq!(entry.size, bytes.len() as u64, "{path}");
         assert!(content(&source, entry) == bytes, "{path}");
     }
-    assert_eq!(all.len(), 10);
+    assert_eq!(all.iter().filter(|entry| entry.state == State::Allocated).count(), 10);
     assert_eq!(named(&all, "/First/link").kind, Kind::Link);
     assert_eq!(named(&all, "/First/docs/a.txt").times.modified, Some(1_562_235_630_000_000_001));
     // Compare with sleuthkit.
@@ -92,6 +92,35 @@ fn files_links_and_packed_files_are_read() {
         let bytes = lab.run("icat", &[&volume[..], &[number.as_str()]].concat()).unwrap();
         assert!(bytes == content(&source, entry), "{name}");
     }
+}
+
+#[test]
+fn deleted_files_are_those_of_earlier_checkpoints() {
+    let (_, source, all) = by_hand();
+    let deleted: Vec<_> = all
+        .iter()
+        .filter(|entry| entry.state == State::Deleted)
+        .map(|entry| (&*entry.path, entry.inode, entry.kind, entry.size))
+        .collect();
+    let expected = [
+        ("/First/old", 30, Kind::Folder, 0),
+        ("/First/old/gone", 31, Kind::File, 2000),
+        ("/First/$OrphanFiles/orphan", 32, Kind::File, 0),
+        ("/First/$OrphanFiles/33", 33, Kind::File, 0),
+    ];
+    assert_eq!(deleted, expected);
+    let gone = named(&all, "/First/old/gone");
+    assert!(content(&source, gone) == parts::bytes("gone", 2000));
+    // Without the earlier map there is nothing, and no damage.
+    let mut image = volume::apfs();
+    image[17 * 4096 + 100] ^= 1;
+    let source = Memory::new("image", image);
+    let system = find(&source).unwrap().systems.remove(0);
+    let damages = system.list(&source, true, &false.into(), &mut |entry| {
+        assert_eq!(entry.state, State::Allocated);
+        Ok(())
+    });
+    assert_eq!(damages.unwrap().count, 1);
 }
 
 #[test]

@@ -172,7 +172,7 @@ fn packed_files_and_subvolumes_are_read() {
         assert!(content(&source, entry) == bytes, "{path}");
     }
     assert_eq!(named(&all, "/sub").kind, Kind::Folder);
-    assert_eq!(all.len(), 12);
+    assert_eq!(all.iter().filter(|entry| entry.state == State::Allocated).count(), 12);
     assert_eq!(named(&all, "/zlib").extents().iter().map(|one| one.length).sum::<u64>(), 16_384);
     let places = Places::read(&source, &false.into()).unwrap();
     assert_eq!(places.unallocated_notices(), Vec::<String>::new());
@@ -180,6 +180,36 @@ fn packed_files_and_subvolumes_are_read() {
     let found = unallocated::find(&source).unwrap();
     // A node block and two file blocks; the others are too close to the superblock.
     assert_eq!(found.bytes(), 3 * 4096);
+}
+
+#[test]
+fn deleted_files_are_those_of_leaves_that_no_tree_has() {
+    let (source, all) = by_hand();
+    let deleted: Vec<_> = all
+        .iter()
+        .filter(|entry| entry.state == State::Deleted)
+        .map(|entry| (&*entry.path, entry.inode, entry.kind, entry.size))
+        .collect();
+    let expected = [
+        ("/docs/gone", 270, Kind::File, 500),
+        ("/old", 271, Kind::Folder, 0),
+        ("/old/inside", 272, Kind::File, 4000),
+        ("/$OrphanFiles/orphan", 273, Kind::File, 0),
+    ];
+    assert_eq!(deleted, expected);
+    assert!(content(&source, named(&all, "/docs/gone")) == parts::bytes("gone", 500));
+    assert!(content(&source, named(&all, "/old/inside")) == parts::bytes("inside", 4096)[..4000]);
+    // They are listed only if requested.
+    let system = find(&source).unwrap().systems.remove(0);
+    let mut count = 0;
+    system
+        .list(&source, false, &false.into(), &mut |entry| {
+            assert_eq!(entry.state, State::Allocated);
+            count += 1;
+            Ok(())
+        })
+        .unwrap();
+    assert_eq!(count, 12);
 }
 
 #[test]

@@ -13,12 +13,12 @@ fn found(bytes: &[u8]) -> quarrier_files::Result<Unallocated> {
     Ok(found)
 }
 
-fn put(bytes: &mut [u8], at: usize, value: &[u8]) {
+pub(super) fn put(bytes: &mut [u8], at: usize, value: &[u8]) {
     bytes[at..at + value.len()].copy_from_slice(value);
 }
 
 /// FAT12 of 100 sectors: the table in sector 1, the root in 2, one-sector clusters from 3 on.
-fn fat(taken: &[usize]) -> Vec<u8> {
+pub(super) fn fat(taken: &[usize]) -> Vec<u8> {
     let mut bytes = vec![0; 100 * 512];
     put(&mut bytes, 0, &[0xEB, 0x3C, 0x90]);
     put(&mut bytes, 11, &512u16.to_le_bytes());

@@ -5,6 +5,7 @@
 #![allow(clippy::print_stderr, reason = "a skipped test must not look like a passed one")]
 #![allow(clippy::single_range_in_vec_init, reason = "a list of one range is intended")]
 
+mod apple;
 mod by_code;
 mod by_tools;
 mod known;

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use crate::fault::invalid;
+use super::invalid;
 
 pub(super) struct Output<'b> {
     block: &'b mut [u8],
@@ -16,6 +16,11 @@ fn too_long() -> io::Error {
 impl<'b> Output<'b> {
     pub(super) fn new(block: &'b mut [u8]) -> Self {
         Output { block, filled: 0 }
+    }
+
+    /// The size of the whole buffer.
+    pub(super) fn room(&self) -> usize {
+        self.block.len()
     }
 
     pub(super) fn filled(&self) -> usize {

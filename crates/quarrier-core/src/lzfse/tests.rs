@@ -1,6 +1,6 @@
 //! Tests against the crate `lzfse_rust`, which can also compress.
 
-use super::unpack;
+use super::{unpack, unpack_lzvn};
 
 /// Data that compresses well and badly, short and long.
 fn samples() -> Vec<Vec<u8>> {
@@ -43,6 +43,29 @@ fn compressed_data_round_trips() {
     }
     // LZVN blocks, blocks with compressed tables, and stored ones.
     assert!(kinds.contains(&b'n') && kinds.contains(&b'2') && kinds.contains(&b'-'), "{kinds:?}");
+}
+
+#[test]
+fn bare_lzvn_ends_with_the_block_or_its_marker() {
+    let mut blocks = 0;
+    for bytes in samples() {
+        let packed = packed(&bytes);
+        if &packed[..4] != b"bvxn" {
+            continue;
+        }
+        let bare = &packed[12..][..super::u32_le(&packed, 8) as usize];
+        let whole = bare.strip_suffix(&[6, 0, 0, 0, 0, 0, 0, 0]).unwrap();
+        for bare in [bare, whole] {
+            let mut block = vec![0xAA; bytes.len()];
+            unpack_lzvn(bare, &mut block).unwrap();
+            assert!(block == bytes, "{} bytes", bytes.len());
+        }
+        assert!(unpack_lzvn(bare, &mut vec![0; bytes.len() + 1]).is_err());
+        assert!(unpack_lzvn(whole, &mut vec![0; bytes.len() + 1]).is_err());
+        assert!(unpack_lzvn(bare, &mut vec![0; bytes.len() - 1]).is_err());
+        blocks += 1;
+    }
+    assert!(blocks >= 4, "{blocks}");
 }
 
 #[test]

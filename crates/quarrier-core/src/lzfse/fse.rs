@@ -2,9 +2,7 @@
 
 use std::io;
 
-use super::{SYMBOLS, cut};
-use crate::bytes::u64_le;
-use crate::fault::invalid;
+use super::{SYMBOLS, cut, invalid, u64_le};
 
 /// A bit stream read backwards.
 pub(super) struct Bits<'p> {

@@ -1,5 +1,6 @@
-//! LZFSE, the compression of newer macOS disk images: blocks of literals and matches in finite state
-//! entropy, LZVN blocks, and uncompressed blocks.
+//! Decoders of LZFSE and LZVN, the compression of newer macOS disk images and of compressed files in
+//! HFS+ and APFS. LZFSE has blocks of literals and matches in finite state entropy, LZVN blocks, and
+//! uncompressed blocks.
 //!
 //! ```text
 //!  "bvx2" header, tables │ literals ←─ │ lengths and distances ←─     both are read from their end
@@ -14,8 +15,6 @@ mod output;
 
 use std::io;
 
-use crate::bytes::{u16_le, u32_le, u64_le};
-use crate::fault::invalid;
 use fse::{Bits, Symbols, Values};
 use output::Output;
 
@@ -38,11 +37,11 @@ const LITERALS_BITS: [u8; LENGTH_SYMBOLS] =
 const LENGTH_BITS: [u8; LENGTH_SYMBOLS] =
     [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 3, 5, 8, 11];
 
-/// Decompresses a whole stream into `block`.
+/// Decompresses a whole LZFSE stream into `block`.
 ///
 /// # Errors
-/// If the stream is damaged or has another length.
-pub(super) fn unpack(packed: &[u8], block: &mut [u8]) -> io::Result<()> {
+/// `InvalidData` if the stream is damaged or has another length.
+pub fn unpack(packed: &[u8], block: &mut [u8]) -> io::Result<()> {
     let mut out = Output::new(block);
     let mut rest = packed;
     loop {
@@ -58,7 +57,7 @@ pub(super) fn unpack(packed: &[u8], block: &mut [u8]) -> io::Result<()> {
             b"bvxn" => {
                 let packed_bytes = part(rest, 8, 4).map(|field| u32_le(field, 0))? as usize;
                 let end = out.end_of(bytes)?;
-                lzvn::unpack(part(rest, 12, packed_bytes)?, &mut out, end)?;
+                lzvn::unpack(part(rest, 12, packed_bytes)?, &mut out, end, false)?;
                 rest = &rest[12 + packed_bytes..];
             }
             b"bvx1" | b"bvx2" => {
@@ -79,6 +78,35 @@ pub(super) fn unpack(packed: &[u8], block: &mut [u8]) -> io::Result<()> {
         }
     }
 }
+
+/// Decompresses bare LZVN, without a header, into `block`. The end marker may be missing.
+///
+/// # Errors
+/// `InvalidData` if the data is damaged or has another length.
+pub fn unpack_lzvn(packed: &[u8], block: &mut [u8]) -> io::Result<()> {
+    let mut out = Output::new(block);
+    let end = out.room();
+    lzvn::unpack(packed, &mut out, end, true)
+}
+
+/// An error about damaged data.
+fn invalid(why: impl Into<String>) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, why.into())
+}
+
+/// Defines a function that reads a little-endian `$kind` at an offset, and zero past the end.
+macro_rules! number {
+    ($name:ident, $kind:ty) => {
+        fn $name(bytes: &[u8], at: usize) -> $kind {
+            let found = bytes.get(at..).and_then(|bytes| bytes.first_chunk());
+            found.map_or(0, |found| <$kind>::from_le_bytes(*found))
+        }
+    };
+}
+
+number!(u16_le, u16);
+number!(u32_le, u32);
+number!(u64_le, u64);
 
 fn cut() -> io::Error {
     invalid("it is truncated")

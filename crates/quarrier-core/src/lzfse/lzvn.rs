@@ -2,9 +2,8 @@
 
 use std::io;
 
-use super::cut;
 use super::output::Output;
-use crate::fault::invalid;
+use super::{cut, invalid};
 
 /// A decoded opcode.
 struct Step {
@@ -16,13 +15,20 @@ struct Step {
     distance: Option<usize>,
 }
 
-/// Decompresses a block into `out`, up to `end`.
+/// Decompresses a block into `out`, up to `end`. If `is_open`, the end marker may be missing.
 ///
 /// # Errors
 /// If the block is damaged or has another length.
-pub(super) fn unpack(mut packed: &[u8], out: &mut Output<'_>, end: usize) -> io::Result<()> {
+pub(super) fn unpack(
+    mut packed: &[u8],
+    out: &mut Output<'_>,
+    end: usize,
+    is_open: bool,
+) -> io::Result<()> {
     let mut distance = 0;
-    while let Some(step) = step(packed)? {
+    while !(is_open && out.filled() == end)
+        && let Some(step) = step(packed)?
+    {
         packed = &packed[step.bytes..];
         let (now, later) = packed.split_at_checked(step.literals).ok_or_else(cut)?;
         if out.filled() + step.literals + step.length > end {
