@@ -38,9 +38,9 @@ def test_appended_messages_can_be_queried_after_reopening(tmp_path: Path) -> Non
 def test_a_notice_of_the_source_is_a_warning(tmp_path: Path) -> None:
     path = tmp_path / "packed.csv"
     path.write_bytes(b"LZIP\x01,a\n1,2\n")
-    with quarrier.Store(tmp_path / "d") as store:
-        with pytest.warns(quarrier.SourceWarning, match=r"packed\.csv: is compressed by lzip"):
-            assert store.append("t", path) == (1, 0)
+    warns = pytest.warns(quarrier.SourceWarning, match=r"packed\.csv: is compressed by lzip")
+    with quarrier.Store(tmp_path / "d") as store, warns:
+        assert store.append("t", path) == (1, 0)
 
 
 def test_the_error_of_a_second_writer_names_the_first(tmp_path: Path) -> None:
