@@ -186,6 +186,7 @@ pub(crate) fn btrfs() -> Vec<u8> {
         items.push(name(256, index, one, target, kind));
     }
     items.push(((257, 1, 0), inode(0o40755, 4)));
+    items.push(reference(257, 256, "docs"));
     items.push(name(257, 2, "hard", (261, 1, 0), 1));
     items.push(((261, 1, 0), inode(0o100_644, 300)));
     items.push(((261, 108, 0), inline(0, &bytes("inline", 300), 300)));

@@ -53,9 +53,10 @@ fn block_bytes(disk: &Part<'_>, boot: &[u8; BOOT_BYTES]) -> Result<Option<u64>> 
     let stated = u64::from(be16(boot, 2));
     let is_disk = boot.starts_with(DISK);
     // Some discs state blocks of 2,048 bytes but have a map in blocks of 512. With a wiped first block,
-    // the map after it may still be intact.
+    // the map after it may still be intact. The fourth entry of a map must not be taken for the first of
+    // one in larger blocks.
     let sizes: &[u64] = match stated {
-        512 | 1024 | 2048 | 4096 if is_disk => &[stated, 512, 2048],
+        512 | 1024 | 2048 | 4096 if is_disk => &[stated, 512],
         _ if is_disk => &[512, 2048],
         _ => &[512],
     };

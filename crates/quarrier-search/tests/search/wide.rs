@@ -142,7 +142,7 @@ fn assertions_are_about_characters() {
             assert_eq!(found(regex, &wide(&text), true), folded, "(?i){regex} in {text:?}");
         }
     }
-    assert!(some > 300, "{some}");
+    assert!(some > 150, "{some}");
 }
 
 #[test]
@@ -162,8 +162,8 @@ fn a_match_with_assertions_that_is_too_long_is_an_error() {
     let text = |middle: &str| wide(&format!("a start {middle} end"));
     let found = searcher.find_all(&text("in the")).unwrap();
     assert_eq!(found.iter().map(|one| (one.offset, one.length)).collect::<Vec<_>>(), [(4, 32)]);
-    let error = searcher.find_all(&text(&"long ".repeat(20))).unwrap_err().to_string();
-    assert!(error.contains("64"), "{error}");
+    let too_long = searcher.find_all(&text(&"long ".repeat(20))).unwrap_err();
+    assert_eq!((too_long.pattern, too_long.offset), (0, 4));
     // Nothing ends at a word here.
     assert!(searcher.find_all(&text(&"long ".repeat(20))[..200]).unwrap().is_empty());
     let bent = wide(&format!("a start {} bend ends", "long ".repeat(20)));
