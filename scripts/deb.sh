@@ -55,7 +55,7 @@ Architecture: $architecture
 Maintainer: quarrier <packages@quarrier.invalid>
 Installed-Size: $(du -sk "$root/usr" | cut -f 1)
 Depends: libc6 (>= $libc), libgcc-s1 (>= 4.2)
-Suggests: ocl-icd-libopencl1
+Suggests: fuse3, ocl-icd-libopencl1
 Section: utils
 Priority: optional
 Homepage: https://github.com/quarrier/quarrier

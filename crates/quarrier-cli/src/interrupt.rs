@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use quarrier_core::threads;
-use signal_hook::consts::{SIGINT, SIGTERM, SIGXFSZ};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
 
 /// A second signal within this time counts as an echo of the first: some senders signal both the
 /// process and its group.
@@ -30,6 +30,23 @@ pub fn watch() -> Arc<AtomicBool> {
         let _ = signal_hook::flag::register(signal, Arc::clone(&stop));
     }
     stop
+}
+
+/// Sets the flag also when the terminal is closed, for commands that must tidy up; not under `nohup`,
+/// which ignores that signal.
+pub(crate) fn watch_hangup(stop: &Arc<AtomicBool>) {
+    if !is_ignored(SIGHUP) {
+        // If the handler cannot be installed, the default action remains: the signal ends the process.
+        let _ = signal_hook::flag::register(SIGHUP, Arc::clone(stop));
+    }
+}
+
+/// Whether this process ignores a signal; false if unknown.
+fn is_ignored(signal: i32) -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let ignored = ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    ignored.is_some_and(|mask| mask >> (signal - 1) & 1 == 1)
 }
 
 /// Makes writes beyond the file size limit (`ulimit -f`) fail with an error instead of ending the

@@ -74,6 +74,7 @@ fn obeyed(parquet: Option<&dyn ColumnReader>) -> Outcome {
         args::Parsed::Search(search) => commands::search::run(&search),
         args::Parsed::Carve(carve) => commands::carve::run(&carve),
         args::Parsed::Files(files) => commands::files::run(&files),
+        args::Parsed::Mount(mount) => commands::mount::run(&mount),
         args::Parsed::Cache(cache) => commands::cache::run(&cache),
         args::Parsed::Verify(verify) => commands::verify::run(&verify),
         args::Parsed::Filter(filter) => commands::filter::run(&filter),

@@ -14,7 +14,7 @@ use crate::unpack::Unpacker;
 /// Bytes read at once.
 const STEP_BYTES: usize = 256 << 10;
 /// Maximum size of a compressed piece, before and after decompression.
-const PIECE_BYTES_MAX: u64 = 1 << 20;
+pub(crate) const PIECE_BYTES_MAX: u64 = 1 << 20;
 /// Maximum file size, as a multiple of the source's size or of 1 GiB, whichever is larger: holes take
 /// no space.
 const TIMES_MAX: u64 = 64;
@@ -44,17 +44,8 @@ pub fn read(
     entry: &Entry,
     take: &mut dyn FnMut(Piece<'_>) -> io::Result<()>,
 ) -> Result<Vec<Range<u64>>> {
-    let refused = |found: String| Error::FileSystem {
-        source_name: source.name().to_string(),
-        offset: entry.content.runs.iter().find_map(|run| run.place).unwrap_or(0),
-        found: format!("{}: {found}", entry.path),
-    };
-    if let Some(why) = entry.content.lost {
-        return Err(refused(why.to_string()));
-    }
-    if entry.size > plausible_bytes_max(source.length()) {
-        return Err(refused(format!("a file of {} bytes is implausibly large", entry.size)));
-    }
+    refuse(source, entry)?;
+    let refused = |found: String| refused(source, entry, &found);
     let mut reader = Reader { source, unreadable: Vec::new() };
     let mut left = entry.size;
     let mut written = entry.content.written.unwrap_or(u64::MAX);
@@ -95,6 +86,30 @@ pub fn read(
         take(Piece::Zeros(left)).map_err(Error::Taken)?;
     }
     Ok(reader.unreadable)
+}
+
+/// Refuses a file whose bytes cannot be read for sure.
+///
+/// # Errors
+/// [`Error::FileSystem`] if the location of the bytes is unknown, or if the file is implausibly large for
+/// its source.
+pub(crate) fn refuse(source: &dyn Source, entry: &Entry) -> Result<()> {
+    if let Some(why) = entry.content.lost {
+        return Err(refused(source, entry, why));
+    }
+    if entry.size > plausible_bytes_max(source.length()) {
+        let found = format!("a file of {} bytes is implausibly large", entry.size);
+        return Err(refused(source, entry, &found));
+    }
+    Ok(())
+}
+
+pub(crate) fn refused(source: &dyn Source, entry: &Entry, found: &str) -> Error {
+    Error::FileSystem {
+        source_name: source.name().to_string(),
+        offset: entry.content.runs.iter().find_map(|run| run.place).unwrap_or(0),
+        found: format!("{}: {found}", entry.path),
+    }
 }
 
 type Take<'t> = dyn FnMut(Piece<'_>) -> io::Result<()> + 't;

@@ -233,7 +233,7 @@ fn set_times(file: impl AsFd, times: &Times) -> io::Result<()> {
 }
 
 /// A file name without path separators, that terminals can show verbatim.
-fn harmless(name: &str) -> String {
+pub fn harmless(name: &str) -> String {
     let safe = |c: char| {
         if c.is_control() || matches!(c, '/' | '\u{202A}'..='\u{202E}') { '_' } else { c }
     };

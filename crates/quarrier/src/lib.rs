@@ -65,6 +65,7 @@ pub mod files;
 pub mod filter;
 pub mod gauge;
 pub mod kept;
+pub mod mount;
 pub mod parameters;
 pub mod rules;
 pub mod search;

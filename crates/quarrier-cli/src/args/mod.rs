@@ -9,6 +9,7 @@ mod filter;
 mod gauge;
 mod load;
 mod matches;
+mod mount;
 mod pages;
 mod query;
 mod search;
@@ -25,6 +26,7 @@ pub(crate) use files::Files;
 pub(crate) use filter::{ConditionArg, Filter};
 pub(crate) use gauge::{Gauge, Measure, Task};
 pub(crate) use load::{Load, Reindex};
+pub(crate) use mount::Mount;
 pub(crate) use query::sql_command;
 pub use query::{Query, QueryFormat, query_arguments};
 pub(crate) use search::{PatternArg, Search, Shown, of_words};
@@ -51,6 +53,7 @@ pub(crate) enum Parsed {
     Search(Box<Search>),
     Carve(Box<Carve>),
     Files(Box<Files>),
+    Mount(Box<Mount>),
     Cache(Box<Cache>),
     Verify(Box<Verify>),
     Filter(Box<Filter>),
@@ -100,6 +103,7 @@ pub(crate) fn parse() -> Parsed {
         Some(("search", matches)) => search::parse(matches).map(|s| Parsed::Search(Box::new(s))),
         Some(("carve", matches)) => carve::parse(matches).map(|c| Parsed::Carve(Box::new(c))),
         Some(("files", matches)) => files::parse(matches).map(|f| Parsed::Files(Box::new(f))),
+        Some(("mount", matches)) => mount::parse(matches).map(|m| Parsed::Mount(Box::new(m))),
         Some(("cache", matches)) => cache::parse(matches).map(|c| Parsed::Cache(Box::new(c))),
         Some(("verify", matches)) => verify::parse(matches).map(|v| Parsed::Verify(Box::new(v))),
         Some(("filter", matches)) => filter::parse(matches).map(|f| Parsed::Filter(Box::new(f))),
@@ -164,6 +168,7 @@ pub(crate) fn shown() -> Command {
         .subcommand(carve::command())
         .subcommand(files::command())
         .subcommand(verify::command())
+        .subcommand(mount::command())
         .subcommand(cache::command())
         .subcommand(filter::command())
         .subcommand(explain::command())

@@ -10,6 +10,7 @@ pub(crate) mod filter;
 pub(crate) mod gauge;
 pub(crate) mod load;
 pub(crate) mod markdown;
+pub(crate) mod mount;
 pub(crate) mod pages;
 pub(crate) mod query;
 pub(crate) mod search;

@@ -44,6 +44,7 @@ mod keep_crashes;
 mod known_answers;
 mod matches;
 mod matrix;
+mod mount;
 mod outputs;
 mod patterns;
 mod remote;

@@ -12,10 +12,10 @@ use crate::harness::{Lab, Ran, drain, noise, places, run, wait};
 
 /// The reaction to a request, by the path, the first requested byte, and the number of earlier
 /// requests.
-type Plan = fn(&str, u64, usize) -> Act;
+pub(crate) type Plan = fn(&str, u64, usize) -> Act;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Act {
+pub(crate) enum Act {
     Serve,
     Status(u16),
     /// Serve the object under another ETag.
@@ -33,7 +33,7 @@ pub(crate) struct Server {
 type Objects = Vec<(&'static str, Vec<u8>)>;
 
 impl Server {
-    fn new(object: Vec<u8>, plan: Plan) -> Self {
+    pub(crate) fn new(object: Vec<u8>, plan: Plan) -> Self {
         Server::serving(vec![("", object)], plan)
     }
 

@@ -27,7 +27,7 @@ pub struct FarImage {
 
 impl FarImage {
     /// The cost of all reads so far, over all objects.
-    pub(super) fn counters(&self) -> Counters {
+    pub(crate) fn counters(&self) -> Counters {
         let mut all = Counters::default();
         for object in &self.objects {
             let one = object.counters();

@@ -7,5 +7,6 @@ mod doors;
 mod keyed;
 mod lines;
 mod messages;
+mod mount;
 mod starts;
 mod workers;

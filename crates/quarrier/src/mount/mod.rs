@@ -1,0 +1,23 @@
+//! Mounts: the read-only tree of files that a file system shows of a source, without the part of the
+//! kernel. It has the decoded bytes of the source as one file, and if requested the files of its file
+//! systems.
+//!
+//! ```text
+//!  Named, Opened ──→ Tree ──lookup, attributes, children──→ names, sizes, times
+//!                      ├────read───────────────────────────→ all bytes of a range, or a Fault
+//!                      └────unread─────────────────────────→ the ranges that could not be read
+//! ```
+//!
+//! The crate `quarrier-mount` connects a [`Tree`] to the kernel.
+
+mod fault;
+mod held;
+mod name;
+mod nodes;
+mod tree;
+mod unread;
+
+pub use fault::Fault;
+pub use name::file_name;
+pub use tree::{Attributes, Child, FILE, Listed, NodeKind, ROOT, Tree};
+pub use unread::UnreadRanges;
