@@ -70,6 +70,7 @@ URL: https://…, http://…, s3://BUCKET/KEY, gs://…, az://CONTAINER/KEY. AFF
 images, virtual disks (qcow2, VMDK, VHD, VHDX, VDI, DMG) and compressed images
 (gz, xz, bz2, zst) are recognised by content. SOURCE#2 is the second partition.
 A folder is all regular files below it, hidden ones too; links are not followed.
+'s3://BUCKET/PREFIX/*' is all objects that match, s3://BUCKET/PREFIX/ all below.
 
 Each file is written to FOLDER/<type>/<offset>.<extension>, with the offset as
 12 hexadecimal digits; FOLDER/report.jsonl and FOLDER/report.dfxml have a row

@@ -43,17 +43,15 @@ fn run_until(carve: &Carve, stop: &Arc<AtomicBool>) -> Result<Outcome, String> {
     sources.refuse_overwriting(written.map(|path| path.as_path())).map_err(error_message)?;
     let request = request::request(carve, stop)?;
     let opener = Opener::new(carve.cache.options(), host::environment(), stop);
-    let name = match &names[..] {
-        [] => return Err("no source was named".to_string()),
-        [name]
-            if carve.files_from.is_empty() && sources.len() == 1 && !Path::new(name).is_dir() =>
-        {
-            name
+    let sources = sources.listed(&opener);
+    let (name, named) = match (&names[..], sources.as_slice()) {
+        ([], _) => return Err("no source was named".to_string()),
+        ([name], [named]) if carve.files_from.is_empty() && !Path::new(name).is_dir() => {
+            (name, named)
         }
         _ => return several::run(carve, (&names[..], &sources), &request, &opener, stop),
     };
-    let mut opened =
-        Sources::only(name).and_then(|named| opener.open(&named)).map_err(error_message)?;
+    let mut opened = opener.open(named).map_err(error_message)?;
     let verified = match carve.verify {
         true => Some(verified(carve, Path::new(name), stop)?),
         false => None,
