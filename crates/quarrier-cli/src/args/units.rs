@@ -46,9 +46,9 @@ pub(super) fn args() -> Vec<Arg> {
         named(
             "to",
             "FOLDER",
-            "Search unit by unit, and store the rows of each in this folder as an Arrow file; a \
-             unit that has a file is not searched again. Prints the rows of all units, unless \
-             --shard is given",
+            "Search unit by unit, and store the rows of each in this folder, or s3://BUCKET/FOLDER \
+             (gs://, az://), as an Arrow file; a unit that has a file is not searched again. Prints \
+             the rows of all units, unless --shard is given",
         )
         .value_parser(value_parser!(OsString))
         .conflicts_with_all(NOT_WITH_UNITS),
