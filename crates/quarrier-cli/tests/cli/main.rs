@@ -19,6 +19,7 @@ mod carve;
 mod carve_free;
 mod carve_resume;
 mod carve_several;
+mod carve_units;
 mod case;
 mod changing;
 mod damaged_images;
