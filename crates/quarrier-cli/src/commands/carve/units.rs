@@ -21,7 +21,7 @@ use super::{account, error_message, remarks};
 use crate::args::{Carve, Units};
 use crate::commands::results::{Planned, refuse_results_among_sources};
 use crate::commands::search::progress::Progress;
-use crate::commands::{broken_output, complain_of, is_closed_pipe, warn_of_cache};
+use crate::commands::{broken_output, is_closed_pipe, warn_of_cache};
 use crate::{Outcome, complain, host};
 
 /// Size of the sample that estimates the rate, in bytes.
@@ -50,7 +50,7 @@ pub(super) fn run(
         true => None,
         false => Some(request.several(names).map_err(error_message)?),
     };
-    let mut work = Work { carve, of_units, request, opener, stop, several, outcome: None };
+    let work = Work { carve, of_units, request, opener, stop, several, outcome: None };
     match (units, of_units.plans) {
         (units, true) => work.plan(sources, units.as_ref()),
         (Some(units), false) => work.run(sources, &units),
@@ -132,8 +132,8 @@ impl Work<'_> {
         watch: Option<&Watch>,
     ) -> Result<(), Error> {
         let mut source = SourceUnits::open(named, self.opener, &self.carve.range, u64::MAX)?;
-        if let Some(notice) = source.notice() {
-            complain_of(source.name(), notice);
+        if let Some(notice) = source.notice_line() {
+            complain(&notice);
         }
         let unit = source.unit(0);
         let hand_over = |rows: Vec<Row>| match watch {
