@@ -107,21 +107,13 @@ pub(crate) fn judge(
         code @ (401 | 403) => Err(Refusal::Denied(code)),
         412 => Err(Refusal::Changed("its validator has changed".to_string())),
         416 => judge_unsatisfiable(headers, known),
-        _ if is_temporary(status) => Err(temporary(status, headers)),
+        408 | 425 | 429 | 500..=599 => {
+            let seconds = text(headers, &RETRY_AFTER).and_then(|text| text.parse().ok());
+            let reason = format!("the server responds with status {}", status.as_u16());
+            Err(Refusal::Again { reason, after: seconds.map(Duration::from_secs) })
+        }
         code => Err(Refusal::Status(code)),
     }
-}
-
-/// Whether another attempt may succeed after a response with this status.
-pub(crate) fn is_temporary(status: StatusCode) -> bool {
-    matches!(status.as_u16(), 408 | 425 | 429 | 500..=599)
-}
-
-/// The refusal by a response after which another attempt may succeed.
-pub(crate) fn temporary(status: StatusCode, headers: &HeaderMap) -> Refusal {
-    let seconds = text(headers, &RETRY_AFTER).and_then(|text| text.parse().ok());
-    let reason = format!("the server responds with status {}", status.as_u16());
-    Refusal::Again { reason, after: seconds.map(Duration::from_secs) }
 }
 
 fn judge_range(

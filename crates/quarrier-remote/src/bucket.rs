@@ -11,18 +11,16 @@ use std::time::{Duration, Instant};
 use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey};
 use object_store::azure::{AzureConfigKey, MicrosoftAzureBuilder};
 use object_store::gcp::{GoogleCloudStorageBuilder, GoogleConfigKey};
-use object_store::list::PaginatedListStore;
 use object_store::path::Path;
 use object_store::signer::Signer;
-use object_store::{ClientOptions, ObjectStore, RetryConfig};
+use object_store::{ClientOptions, RetryConfig};
 use quarrier_core::sync::lock;
 use reqwest::Method;
 use url::Url;
 
-use crate::connector::Connector;
 use crate::error::{Error, Result};
 use crate::location::{Place, Store};
-use crate::transport::innermost;
+use crate::transport::{Connector, innermost};
 
 const SIGNED_FOR: Duration = Duration::from_secs(3600);
 const USED_FOR: Duration = Duration::from_secs(900);
@@ -88,15 +86,16 @@ impl Signing {
         bucket: &str,
         key: &str,
         settings: &[(String, String)],
-        connector: Connector,
+        client: reqwest::Client,
     ) -> Result<Self> {
-        let path = Path::parse(key).map_err(|error| setup(store, &error.to_string()))?;
+        let setup = |reason: String| Error::Setup { reason: format!("{}: {reason}", store.name()) };
+        let path = Path::parse(key).map_err(|error| setup(error.to_string()))?;
         let way = match store {
-            Store::S3 => amazon(bucket, settings, connector),
-            Store::Google => google(bucket, key, settings, connector),
-            Store::Azure => azure(bucket, settings, connector),
+            Store::S3 => amazon(bucket, settings, client),
+            Store::Google => google(bucket, key, settings, client),
+            Store::Azure => azure(bucket, settings, client),
         };
-        let way = way.map_err(|error| setup(store, &innermost(&error)))?;
+        let way = way.map_err(|error| setup(innermost(&error)))?;
         Ok(Signing { way, key: path, store, signed: Mutex::new(None) })
     }
 
@@ -115,7 +114,14 @@ impl Signing {
             Way::Stripped(signer) => (signer, true),
         };
         let signed = signer.signed_url(Method::GET, &self.key, SIGNED_FOR).await;
-        let mut url = signed.map_err(|error| no_credentials(self.store, &error))?;
+        let mut url = signed.map_err(|error| Error::Setup {
+            reason: format!(
+                "{}: no credentials ({}); {}",
+                self.store.name(),
+                innermost(&error),
+                self.store.advice()
+            ),
+        })?;
         if is_stripped {
             url.set_query(None);
         }
@@ -130,18 +136,35 @@ impl Signing {
 
 type Built = std::result::Result<Way, object_store::Error>;
 
-fn amazon(bucket: &str, settings: &[(String, String)], connector: Connector) -> Built {
-    let (mut builder, is_anonymous) = amazon_builder(bucket, settings, connector);
+fn amazon(bucket: &str, settings: &[(String, String)], client: reqwest::Client) -> Built {
+    let mut builder = AmazonS3Builder::new();
+    for (name, value) in known::<AmazonS3ConfigKey>(settings) {
+        builder = builder.with_config(name, value);
+    }
+    let is_anonymous = is_true(builder.get_config_value(&AmazonS3ConfigKey::SkipSignature));
     if is_anonymous {
         builder = builder.with_access_key_id("-").with_secret_access_key("-");
     }
-    let store = builder.build()?;
+    let store = builder
+        .with_bucket_name(bucket)
+        .with_allow_http(true)
+        .with_retry(retry())
+        .with_http_connector(Connector(client))
+        .build()?;
     Ok(if is_anonymous { Way::Stripped(Box::new(store)) } else { Way::Signed(Box::new(store)) })
 }
 
-fn google(bucket: &str, key: &str, settings: &[(String, String)], connector: Connector) -> Built {
-    let (builder, is_anonymous) = google_builder(bucket, settings, connector);
-    if is_anonymous {
+fn google(
+    bucket: &str,
+    key: &str,
+    settings: &[(String, String)],
+    client: reqwest::Client,
+) -> Built {
+    let mut builder = GoogleCloudStorageBuilder::new();
+    for (name, value) in known::<GoogleConfigKey>(settings) {
+        builder = builder.with_config(name, value);
+    }
+    if is_true(builder.get_config_value(&GoogleConfigKey::SkipSignature)) {
         let base = builder.get_config_value(&GoogleConfigKey::BaseUrl);
         let base = base.as_deref().unwrap_or(GOOGLE_URL);
         let wrong =
@@ -155,140 +178,30 @@ fn google(bucket: &str, key: &str, settings: &[(String, String)], connector: Con
         }
         return Ok(Way::Plain(url));
     }
-    Ok(Way::Signed(Box::new(builder.build()?)))
-}
-
-fn azure(container: &str, settings: &[(String, String)], connector: Connector) -> Built {
-    let (mut builder, is_anonymous) = azure_builder(container, settings, connector);
-    if is_anonymous {
-        builder =
-            builder.with_config(AzureConfigKey::SkipSignature, "false").with_access_key("LQ==");
-    }
-    let store = builder.build()?;
-    Ok(if is_anonymous { Way::Stripped(Box::new(store)) } else { Way::Signed(Box::new(store)) })
-}
-
-/// The builder for a bucket of S3, and whether its requests are not signed.
-fn amazon_builder(
-    bucket: &str,
-    settings: &[(String, String)],
-    connector: Connector,
-) -> (AmazonS3Builder, bool) {
-    let mut builder = AmazonS3Builder::new();
-    for (name, value) in known::<AmazonS3ConfigKey>(settings) {
-        builder = builder.with_config(name, value);
-    }
-    let is_anonymous = is_true(builder.get_config_value(&AmazonS3ConfigKey::SkipSignature));
-    let builder = builder
-        .with_bucket_name(bucket)
-        .with_allow_http(true)
-        .with_retry(retry())
-        .with_http_connector(connector);
-    (builder, is_anonymous)
-}
-
-/// The builder for a bucket of Google, and whether its requests are not signed.
-fn google_builder(
-    bucket: &str,
-    settings: &[(String, String)],
-    connector: Connector,
-) -> (GoogleCloudStorageBuilder, bool) {
-    let mut builder = GoogleCloudStorageBuilder::new();
-    for (name, value) in known::<GoogleConfigKey>(settings) {
-        builder = builder.with_config(name, value);
-    }
-    let is_anonymous = is_true(builder.get_config_value(&GoogleConfigKey::SkipSignature));
-    let builder = builder
+    let store = builder
         .with_bucket_name(bucket)
         .with_client_options(ClientOptions::new().with_allow_http(true))
         .with_retry(retry())
-        .with_http_connector(connector);
-    (builder, is_anonymous)
+        .with_http_connector(Connector(client))
+        .build()?;
+    Ok(Way::Signed(Box::new(store)))
 }
 
-/// The builder for a container of Azure, and whether its requests are not signed.
-fn azure_builder(
-    container: &str,
-    settings: &[(String, String)],
-    connector: Connector,
-) -> (MicrosoftAzureBuilder, bool) {
+fn azure(container: &str, settings: &[(String, String)], client: reqwest::Client) -> Built {
     let mut builder = MicrosoftAzureBuilder::new();
     for (name, value) in known::<AzureConfigKey>(settings) {
         builder = builder.with_config(name, value);
     }
     let is_anonymous = is_true(builder.get_config_value(&AzureConfigKey::SkipSignature));
-    let builder = builder
+    if is_anonymous {
+        builder =
+            builder.with_config(AzureConfigKey::SkipSignature, "false").with_access_key("LQ==");
+    }
+    let store = builder
         .with_container_name(container)
         .with_allow_http(true)
         .with_retry(retry())
-        .with_http_connector(connector);
-    (builder, is_anonymous)
-}
-
-/// What a client of a bucket can do.
-pub(crate) trait Objects: ObjectStore + PaginatedListStore + Signer {}
-
-impl<T: ObjectStore + PaginatedListStore + Signer> Objects for T {}
-
-/// A bucket whose objects can be listed, written and removed.
-#[derive(Debug)]
-pub(crate) struct Bucket {
-    pub(crate) store: Store,
-    pub(crate) objects: Box<dyn Objects>,
-    is_anonymous: bool,
-}
-
-impl Bucket {
-    /// Sets up a bucket with the settings of [`Options::s3`](crate::Options::s3).
-    pub(crate) fn new(
-        store: Store,
-        bucket: &str,
-        settings: &[(String, String)],
-        connector: Connector,
-    ) -> Result<Self> {
-        type Opened = std::result::Result<(Box<dyn Objects>, bool), object_store::Error>;
-        let open = || -> Opened {
-            Ok(match store {
-                Store::S3 => {
-                    let (builder, is_anonymous) = amazon_builder(bucket, settings, connector);
-                    // Not every compatible store can remove several objects by one request.
-                    let builder = builder.with_disable_bulk_delete(true);
-                    (Box::new(builder.build()?), is_anonymous)
-                }
-                Store::Google => {
-                    let (builder, is_anonymous) = google_builder(bucket, settings, connector);
-                    (Box::new(builder.build()?), is_anonymous)
-                }
-                Store::Azure => {
-                    let (builder, is_anonymous) = azure_builder(bucket, settings, connector);
-                    (Box::new(builder.build()?), is_anonymous)
-                }
-            })
-        };
-        let (objects, is_anonymous) = open().map_err(|error| setup(store, &innermost(&error)))?;
-        Ok(Bucket { store, objects, is_anonymous })
-    }
-
-    /// A signed URL for removing an object.
-    pub(crate) async fn url_to_remove(&self, key: &Path) -> Result<Url> {
-        let signed = self.objects.signed_url(Method::DELETE, key, SIGNED_FOR).await;
-        signed.map_err(|error| no_credentials(self.store, &error))
-    }
-
-    /// Finds credentials. Signing fails only without them, so that other errors are about objects.
-    pub(crate) async fn find_credentials(&self) -> Result<()> {
-        if self.is_anonymous {
-            return Ok(());
-        }
-        let signed = self.objects.signed_url(Method::GET, &Path::from("x"), SIGNED_FOR).await;
-        signed.map(drop).map_err(|error| no_credentials(self.store, &error))
-    }
-}
-
-fn setup(store: Store, reason: &str) -> Error {
-    Error::Setup { reason: format!("{}: {reason}", store.name()) }
-}
-
-fn no_credentials(store: Store, error: &object_store::Error) -> Error {
-    setup(store, &format!("no credentials ({}); {}", innermost(error), store.advice()))
+        .with_http_connector(Connector(client))
+        .build()?;
+    Ok(if is_anonymous { Way::Stripped(Box::new(store)) } else { Way::Signed(Box::new(store)) })
 }

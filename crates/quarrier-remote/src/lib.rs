@@ -36,7 +36,6 @@ mod options;
 mod answer;
 mod attempts;
 mod client;
-mod connector;
 mod counters;
 mod flight;
 mod link;
@@ -49,15 +48,13 @@ mod transport;
 
 mod bucket;
 mod cache;
-mod folder;
 pub mod journal;
 
 pub use cache::{Cache, CachedObject, Checked};
 pub use client::Remote;
 pub use counters::Counters;
 pub use error::{Error, Result, Unnamed};
-pub use folder::{BucketFolder, ListedObject};
-pub use location::{is_bucket, is_remote, redacted};
+pub use location::{is_remote, redacted};
 pub use opening::FirstBytes;
 pub use options::{CacheOptions, Options, Proxy, Retry, Timeouts};
 pub use source::RemoteSource;

@@ -11,7 +11,6 @@ use tokio::time::timeout;
 
 use crate::answer::{self, Answer, RangeRequest, Refusal, Version};
 use crate::bucket::Signing;
-use crate::connector::Connector;
 use crate::counters::Counting;
 use crate::error::Result;
 use crate::location::{Location, Place};
@@ -78,8 +77,7 @@ impl Link {
             _ if options.offline => Way::Offline,
             Place::Http(url) => Way::Http { url: url.clone(), target: Mutex::new(None) },
             Place::Bucket { store, bucket, key } => {
-                let connector = Connector::new(client.clone(), options);
-                let signing = Signing::new(*store, bucket, key, &options.s3, connector)?;
+                let signing = Signing::new(*store, bucket, key, &options.s3, client.clone())?;
                 Way::Bucket(Box::new(signing))
             }
         };
@@ -217,12 +215,12 @@ impl Body {
     }
 }
 
-pub(crate) fn no_byte(progress: Duration) -> String {
+fn no_byte(progress: Duration) -> String {
     format!("the server sent no byte for {} s", progress.as_secs_f64())
 }
 
 /// Classifies an error from sending a request.
-pub(crate) fn fault_of(error: &reqwest::Error) -> Fault {
+fn fault_of(error: &reqwest::Error) -> Fault {
     let reason = innermost(error);
     if error.is_redirect() {
         return Fault::Connect { reason, is_final: true };

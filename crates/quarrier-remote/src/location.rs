@@ -92,15 +92,6 @@ pub fn is_remote(text: &str) -> bool {
         .any(|scheme| text.get(..scheme.len()).is_some_and(|s| s.eq_ignore_ascii_case(scheme)))
 }
 
-/// Whether `text` is the URL of a bucket, or of an object in one: `s3://`, `gs://` or `az://`.
-pub fn is_bucket(text: &str) -> bool {
-    STORES.iter().any(|(scheme, _)| is_of(text, scheme))
-}
-
-fn is_of(text: &str, scheme: &str) -> bool {
-    text.get(..scheme.len()).is_some_and(|found| found.eq_ignore_ascii_case(scheme))
-}
-
 /// `text` without query, user and password, for errors and logs.
 pub fn redacted(text: &str) -> String {
     match Url::parse(text) {
@@ -133,7 +124,7 @@ impl Location {
             reason: reason.to_string(),
         };
         for (scheme, store) in STORES {
-            if is_of(text, scheme) {
+            if text.get(..5).is_some_and(|found| found.eq_ignore_ascii_case(scheme)) {
                 return Location::parse_bucket(scheme, store, &text[scheme.len()..]).map_err(bad);
             }
         }
@@ -165,37 +156,6 @@ impl Location {
         let name = format!("{scheme}{bucket}/{key}");
         let place = Place::Bucket { store, bucket: bucket.to_string(), key: key.to_string() };
         Ok(Location { place, identity: name.clone(), name })
-    }
-}
-
-/// A bucket, and the beginning of the keys of some of its objects.
-#[derive(Debug, Clone)]
-pub(crate) struct BucketPrefix {
-    pub(crate) store: Store,
-    pub(crate) bucket: String,
-    pub(crate) prefix: String,
-    /// The name for errors.
-    pub(crate) name: String,
-}
-
-impl BucketPrefix {
-    /// Parses `s3://BUCKET/PREFIX` and the like, verbatim.
-    pub(crate) fn parse(text: &str) -> Result<Self> {
-        let bad = |reason: &str| Error::BadUrl {
-            source_name: redacted(text),
-            reason: reason.to_string(),
-        };
-        let Some((scheme, store)) = STORES.into_iter().find(|(scheme, _)| is_of(text, scheme))
-        else {
-            return Err(bad("is not the URL of a bucket: s3://, gs:// or az://"));
-        };
-        let rest = &text[scheme.len()..];
-        let (bucket, prefix) = rest.split_once('/').unwrap_or((rest, ""));
-        if bucket.is_empty() {
-            return Err(bad("names no bucket"));
-        }
-        let name = format!("{scheme}{bucket}/{prefix}");
-        Ok(BucketPrefix { store, bucket: bucket.to_string(), prefix: prefix.to_string(), name })
     }
 }
 

@@ -4,7 +4,7 @@
 use quarrier_sparse::{ReadAhead, Span};
 
 use crate::answer::{Answer, RangeRequest, Refusal, Version};
-use crate::attempts::{Attempts, CONNECT_ATTEMPTS_MAX, log_retry};
+use crate::attempts::{Attempts, log_retry};
 use crate::error::{Error, Result};
 use crate::link::{Body, Fault, Link, PendingResponse, again};
 use crate::options::Options;
@@ -46,6 +46,10 @@ impl FirstBytes {
         }
     }
 }
+
+/// Attempts to connect to a server that has never responded: a mistyped name should be reported
+/// soon.
+const CONNECT_ATTEMPTS_MAX: u32 = 3;
 
 /// Requests the `wanted` bytes of an object, by default its first or last ones, with the retries that the
 /// options allow.

@@ -35,9 +35,7 @@ pub(crate) struct Lab {
     folder: tempfile::TempDir,
     pub(crate) machine: Machine,
     pub(crate) stop: Arc<AtomicBool>,
-    pub(crate) opener: Opener,
-    /// Where to keep objects instead of a folder.
-    pub(crate) bucket: Option<Results>,
+    opener: Opener,
 }
 
 impl Lab {
@@ -45,7 +43,7 @@ impl Lab {
         let stop = Arc::default();
         let opener = Opener::new(OpenOptions::default(), &Environment::default(), &stop);
         let folder = tempfile::tempdir().unwrap();
-        let lab = Lab { folder, machine: Machine::unknown(), stop, opener, bucket: None };
+        let lab = Lab { folder, machine: Machine::unknown(), stop, opener };
         lab.put(bytes);
         lab
     }
@@ -59,10 +57,7 @@ impl Lab {
     }
 
     pub(crate) fn results(&self) -> Results {
-        if let Some(bucket) = &self.bucket {
-            return bucket.clone();
-        }
-        Results::at(self.folder.path().join("found").as_os_str(), &self.opener).unwrap()
+        Results::at(self.folder.path().join("found").as_os_str()).unwrap()
     }
 
     fn named(&self) -> Named {
