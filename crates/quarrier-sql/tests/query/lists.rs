@@ -161,7 +161,7 @@ fn natural_join_does_not_compare_the_ends_of_lists() {
         (
             "SELECT * FROM (SELECT n.*, 5 < ANY (leg[*].qty) AS a FROM 'm.ndjson' AS m \
              JOIN 'n.ndjson' AS n USING (id)) AS s WHERE a",
-            "id,tag[0],c,a\n1,a,10,true\n",
+            "id,tag[0],tag[1],c,a\n1,a,,10,true\n",
         ),
     ] {
         let output = folder.run(&[sql, "--format", "csv"]);
