@@ -900,7 +900,8 @@ bool quarrier_report_unreadable(const struct quarrier_report *report,
  * It is a line to read before trusting the rows: a missing segment of an image, a skipped partition,
  * a damaged file system. It begins with the name of the source.
  */
-const char *quarrier_report_notice(const struct quarrier_report *report, size_t index);
+const char *quarrier_report_notice(const struct quarrier_report *report,
+                                   size_t index);
 
 /**
  * Frees a report.
