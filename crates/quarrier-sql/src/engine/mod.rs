@@ -399,10 +399,11 @@ impl Engine {
         let named = statement.named();
         let hidden = statement.hidden_columns();
         self.open_all(named, hidden).await?;
-        let (columns, tables) = match hidden.is_none() {
+        let tables = if hidden.is_none() { Default::default() } else { self.hidden_tables() };
+        // Lists and merged columns need the columns of tables.
+        let columns = match hidden.is_none() && !statement.merges_columns() {
             true => Default::default(),
-            // Lists need the columns of tables, too, and hidden ones for their ends.
-            false => (self.columns_of_tables(), self.hidden_tables()),
+            false => self.columns_of_tables(),
         };
         let known = lock(&self.state).known.clone().with_hidden(tables).with_columns(columns);
         statement.rewrite(&known)?;

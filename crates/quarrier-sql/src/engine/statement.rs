@@ -17,7 +17,8 @@ use super::rewrite_part;
 use crate::dialect::{DEPTH_MAX, Sql};
 use crate::output::Format;
 use crate::rewrite::{
-    ALL_ELEMENTS, KnownNames, Named, TREE_DEPTH_MAX, balance, hidden_columns, named, text_of,
+    ALL_ELEMENTS, KnownNames, Named, TREE_DEPTH_MAX, balance, hidden_columns, merges_columns,
+    named, text_of,
 };
 use crate::{Error, Result};
 
@@ -228,6 +229,15 @@ impl Statement {
     /// The hidden columns that the statement names.
     pub(super) fn hidden_columns(&mut self) -> HiddenColumns {
         hidden_columns_of(&mut self.inner)
+    }
+
+    /// Whether the statement has a join by USING or NATURAL.
+    pub(super) fn merges_columns(&mut self) -> bool {
+        match &mut self.inner {
+            parser::Statement::Statement(statement) => merges_columns(&mut **statement),
+            // Knowing the columns of tables is never wrong.
+            _ => true,
+        }
     }
 
     pub(super) fn rewrite(&mut self, known: &KnownNames) -> Result<()> {

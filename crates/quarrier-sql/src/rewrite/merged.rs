@@ -169,7 +169,7 @@ impl<'t> Relations<'t> {
     }
 }
 
-fn constraint(operator: &mut JoinOperator) -> Option<&mut JoinConstraint> {
+pub(super) fn constraint(operator: &mut JoinOperator) -> Option<&mut JoinConstraint> {
     use JoinOperator as J;
     match operator {
         J::Join(constraint)

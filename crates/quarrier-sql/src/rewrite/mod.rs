@@ -12,6 +12,7 @@
 //! | `1.5e300` | `CAST('1.5e300' AS DOUBLE)` |
 //! | `RANK() OVER (…)` | `CAST(… AS BIGINT)` |
 //! | `UNIQUE (query)`, `x MATCH (query)` | counts |
+//! | `a LEFT JOIN b USING (k)`, `k` | `a LEFT JOIN b ON a.k = b.k`, `a.k` |
 //! | `5 < ANY (leg[*].qty)`, `UNNEST(leg)` | the columns `leg[0].qty`, … : see [`lists`] |
 //! | `SELECT *, _line FROM m` | `SELECT * EXCLUDE (_line), _line`, of `m` with that column |
 
@@ -33,6 +34,7 @@ mod rows;
 mod tables;
 mod template;
 mod text;
+mod using;
 mod walk;
 
 pub(crate) use chains::{TREE_DEPTH_MAX, balance};
@@ -42,6 +44,7 @@ pub(crate) use lists::{ALL as ALL_ELEMENTS, TableColumns};
 pub(crate) use names::KnownNames;
 pub(crate) use tables::{MESSAGES, Named, TypedMessages, named};
 pub(crate) use text::text_of;
+pub(crate) use using::merges_columns;
 
 use datafusion::sql::sqlparser::ast::{Statement, VisitMut};
 
@@ -62,6 +65,7 @@ pub(crate) fn rewrite<S: Rewritable>(statement: &mut S, known: &KnownNames) -> R
     ended(walk(statement, &mut predicates::Predicates))?;
     ended(walk(statement, &mut outputs::Outputs))?;
     statement.caption(captions);
+    using::merge(statement, known)?;
     hidden::show(statement, (known.columns(), known.hidden()))?;
     clauses::name_outputs(statement);
     Ok(())

@@ -69,7 +69,7 @@ impl KnownNames {
     }
 
     /// The known spelling of a name.
-    fn spelling(&self, name: &str) -> Option<&str> {
+    pub(super) fn spelling(&self, name: &str) -> Option<&str> {
         if let Some(exact) = self.exact.get(name) {
             return Some(exact);
         }

@@ -1,6 +1,6 @@
 //! SQL-92 semantics where DataFusion differs.
 
-use crate::harness::TestEngine;
+use crate::harness::{Folder, TestEngine};
 
 fn holds(expression: &str, expected: &str) {
     let engine = TestEngine::new();
@@ -150,4 +150,76 @@ fn periods_overlap_by_their_rule() {
         "(DATE '2020-01-01', INTERVAL '5' DAY) OVERLAPS (DATE '2020-01-04', DATE '2020-01-09')",
         "true",
     );
+}
+
+/// Statements over tables that are joined by USING and NATURAL, with their rows.
+const MERGED: &[(&str, &[&str])] = &[
+    ("* FROM z LEFT JOIN a USING (k)", &["1|v1|NULL", "2|v2|w2"]),
+    ("* FROM a LEFT JOIN z USING (k)", &["2|w2|v2", "3|w3|NULL"]),
+    ("* FROM z RIGHT JOIN a USING (k)", &["2|v2|w2", "3|NULL|w3"]),
+    ("* FROM z FULL JOIN a USING (k)", &["1|v1|NULL", "2|v2|w2", "3|NULL|w3"]),
+    ("k, a.k, z.k FROM z FULL JOIN a USING (k)", &["1|NULL|1", "2|2|2", "3|3|NULL"]),
+    ("K + 0 FROM z RIGHT JOIN a USING (K) WHERE k > 1 ORDER BY k DESC", &["3", "2"]),
+    ("count(*) FROM z JOIN a USING (k) WHERE k > 0", &["1"]),
+    ("k, count(*) FROM z FULL JOIN a USING (k) GROUP BY k HAVING k <> 2", &["1|1", "3|1"]),
+    ("v FROM z LEFT JOIN a USING (k) ORDER BY k", &["v1", "v2"]),
+    (
+        "k, u FROM z FULL JOIN a USING (k) FULL JOIN m USING (k)",
+        &["1|NULL", "2|u2", "3|u3", "4|u4"],
+    ),
+    (
+        "* FROM z FULL JOIN a USING (k) LEFT JOIN m USING (k)",
+        &["1|v1|NULL|NULL", "2|v2|w2|u2", "3|NULL|w3|u3"],
+    ),
+    ("z.*, w FROM z LEFT JOIN a USING (k)", &["1|v1|NULL", "2|v2|w2"]),
+    (
+        "k FROM (SELECT * FROM z FULL JOIN a USING (k)) AS j WHERE k IN (SELECT k FROM m)",
+        &["2", "3"],
+    ),
+    ("k FROM z LEFT JOIN a USING (k) UNION ALL SELECT k FROM m", &["1", "2", "2", "3", "4"]),
+    ("k, w FROM z JOIN (a JOIN m USING (k)) USING (k)", &["2|w2"]),
+];
+
+#[test]
+fn merged_columns_have_the_values_of_the_outer_side() {
+    let engine = TestEngine::new();
+    for table in [
+        "CREATE TABLE z AS SELECT * FROM (VALUES (1, 'v1'), (2, 'v2')) AS t (k, v)",
+        "CREATE TABLE a AS SELECT * FROM (VALUES (2, 'w2'), (3, 'w3')) AS t (k, w)",
+        "CREATE TABLE m AS SELECT * FROM (VALUES (2, 'u2'), (3, 'u3'), (4, 'u4')) AS t (k, u)",
+    ] {
+        let sql = engine.wait(engine.engine.context().sql(table)).unwrap();
+        engine.wait(sql.collect()).unwrap();
+    }
+    for (rest, expected) in MERGED {
+        let mut rows = engine.rows(&format!("SELECT {rest}")).unwrap();
+        if !rest.contains("ORDER BY") {
+            rows.sort();
+        }
+        assert_eq!(rows, *expected, "{rest}");
+    }
+    for rest in [
+        "* FROM z NATURAL LEFT JOIN (SELECT * FROM a) AS b",
+        "* FROM (SELECT * FROM z) AS x JOIN a USING (k) RIGHT JOIN m ON m.k = x.k RIGHT JOIN \
+         (SELECT 'w2' AS w) AS y USING (w)",
+    ] {
+        let error = engine.rows(&format!("SELECT {rest}")).unwrap_err().to_string();
+        assert!(error.contains("not clear") && error.contains("write ON"), "{rest}: {error}");
+    }
+}
+
+#[test]
+fn natural_joins_of_files_merge_their_common_columns() {
+    let folder = Folder::new();
+    let engine = TestEngine::new();
+    engine.open("z", &folder.file("z.ndjson", "{\"k\":1,\"v\":5}\n{\"k\":2,\"v\":6}\n")).unwrap();
+    engine.open("a", &folder.file("a.ndjson", "{\"w\":7,\"k\":2}\n{\"w\":8,\"k\":3}\n")).unwrap();
+    for (rest, expected) in [
+        ("* FROM z NATURAL JOIN a", &["2|6|7"][..]),
+        ("* FROM z NATURAL FULL JOIN a ORDER BY k", &["1|5|NULL", "2|6|7", "3|NULL|8"]),
+        ("k FROM z NATURAL RIGHT JOIN a WHERE k > 2", &["3"]),
+        ("z._line, k, w FROM z LEFT JOIN a USING (k) ORDER BY k", &["1|1|NULL", "2|2|7"]),
+    ] {
+        assert_eq!(engine.rows(&format!("SELECT {rest}")).unwrap(), expected, "{rest}");
+    }
 }
