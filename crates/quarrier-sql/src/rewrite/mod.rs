@@ -66,7 +66,7 @@ pub(crate) fn rewrite<S: Rewritable>(statement: &mut S, known: &KnownNames) -> R
     ended(walk(statement, &mut outputs::Outputs))?;
     statement.caption(captions);
     using::merge(statement, known)?;
-    hidden::show(statement, (known.columns(), known.hidden()))?;
+    hidden::show(statement, known.hidden())?;
     clauses::name_outputs(statement);
     Ok(())
 }

@@ -172,6 +172,14 @@ const MERGED: &[(&str, &[&str])] = &[
         &["1|v1|NULL|NULL", "2|v2|w2|u2", "3|NULL|w3|u3"],
     ),
     ("z.*, w FROM z LEFT JOIN a USING (k)", &["1|v1|NULL", "2|v2|w2"]),
+    ("z.*, k FROM z LEFT JOIN a USING (k)", &["1|v1|1", "2|v2|2"]),
+    ("* FROM (SELECT v, k FROM z) AS y LEFT JOIN a USING (k)", &["1|v1|NULL", "2|v2|w2"]),
+    ("* FROM z JOIN (SELECT 2 AS k) AS only USING (k)", &["2|v2"]),
+    ("* FROM z JOIN a USING (k) JOIN m ON m.k = z.k", &["2|v2|w2|2|u2"]),
+    (
+        "u, v FROM z JOIN (SELECT 'u' || k AS u, k AS j FROM a) AS y ON y.j = z.k JOIN m USING (u)",
+        &["u2|v2"],
+    ),
     (
         "k FROM (SELECT * FROM z FULL JOIN a USING (k)) AS j WHERE k IN (SELECT k FROM m)",
         &["2", "3"],

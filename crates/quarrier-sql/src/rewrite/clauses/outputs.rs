@@ -1,11 +1,11 @@
-//! Output columns with the same name: `SELECT x, x` returns `x` and `x (2)`.
+//! Output columns with the same name: `SELECT x, x` and `SELECT 1 AS x, t.x` return `x` and `x (2)`.
 
 use std::collections::HashSet;
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
-    ExcludeSelectItem, Expr, Ident, ObjectNamePart, Select, SelectItem, VisitorMut,
-    WildcardAdditionalOptions,
+    ExcludeSelectItem, Expr, Ident, ObjectNamePart, Select, SelectItem,
+    SelectItemQualifiedWildcardKind, VisitorMut, WildcardAdditionalOptions,
 };
 
 use super::super::walk::{Flow, Stop};
@@ -17,38 +17,16 @@ impl VisitorMut for Names {
     type Break = Stop;
 
     fn pre_visit_select(&mut self, select: &mut Select) -> Flow {
-        let all = select.projection.iter().find_map(|item| match item {
-            SelectItem::Wildcard(options) => Some(options.clone()),
-            _ => None,
-        });
-        // Compares names with their qualifiers, since DataFusion distinguishes the columns `a.x`
-        // and `b.x`.
-        let mut taken = HashSet::new();
+        let stars = Stars::of(&select.projection);
+        let mut taken = Taken::default();
         for item in &mut select.projection {
-            let (written, name) = match item {
-                SelectItem::UnnamedExpr(expr @ Expr::Identifier(_)) => {
-                    (expr.to_string(), last(expr))
-                }
-                SelectItem::UnnamedExpr(expr @ Expr::CompoundIdentifier(_)) => {
-                    (expr.to_string(), last(expr))
-                }
-                SelectItem::UnnamedExpr(expr) => (expr.to_string(), expr.to_string()),
-                SelectItem::ExprWithAlias { alias, .. } => {
-                    (alias.value.clone(), alias.value.clone())
-                }
-                _ => continue,
-            };
-            let is_column = matches!(
-                item,
-                SelectItem::UnnamedExpr(Expr::Identifier(_) | Expr::CompoundIdentifier(_))
-            );
-            let is_in_all = all.as_ref().is_some_and(|all| !excludes(all, &name));
-            let is_first = !(is_in_all && is_column) && taken.insert(written);
-            if is_first {
+            let Some(output) = Output::of(item) else { continue };
+            if !stars.have(item, &output) && taken.insert(&output) {
                 continue;
             }
+            let name = output.name;
             let mut number = 2;
-            while !taken.insert(format!("{name} ({number})")) {
+            while !taken.insert(&Output::named(format!("{name} ({number})"))) {
                 number += 1;
             }
             let alias = Ident::with_quote('"', format!("{name} ({number})"));
@@ -59,6 +37,103 @@ impl VisitorMut for Names {
             *item = SelectItem::ExprWithAlias { expr: expr.clone(), alias };
         }
         ControlFlow::Continue(())
+    }
+}
+
+/// The name of an output.
+struct Output {
+    /// The name with its qualifier: DataFusion distinguishes the columns `a.x` and `b.x`.
+    written: String,
+    name: String,
+}
+
+impl Output {
+    fn of(item: &SelectItem) -> Option<Output> {
+        Some(match item {
+            SelectItem::UnnamedExpr(expr @ (Expr::Identifier(_) | Expr::CompoundIdentifier(_))) => {
+                let name = last(expr);
+                let written = match expr {
+                    Expr::Identifier(_) => name.clone(),
+                    _ => expr.to_string(),
+                };
+                Output { written, name }
+            }
+            SelectItem::UnnamedExpr(expr) => Output::named(expr.to_string()),
+            SelectItem::ExprWithAlias { alias, .. } => Output::named(alias.value.clone()),
+            _ => return None,
+        })
+    }
+
+    fn named(name: String) -> Output {
+        Output { written: name.clone(), name }
+    }
+}
+
+/// The names of the outputs before.
+#[derive(Default)]
+struct Taken {
+    written: HashSet<String>,
+    /// Names with and without their qualifiers: DataFusion finds `x` beside `a.x` ambiguous.
+    qualified: HashSet<String>,
+    unqualified: HashSet<String>,
+}
+
+impl Taken {
+    /// Adds a name; `false` if it is not unique.
+    fn insert(&mut self, output: &Output) -> bool {
+        let is_qualified = output.written != output.name;
+        let (same, others) = match is_qualified {
+            true => (&mut self.qualified, &self.unqualified),
+            false => (&mut self.unqualified, &self.qualified),
+        };
+        if others.contains(&output.name) || self.written.contains(&output.written) {
+            return false;
+        }
+        same.insert(output.name.clone());
+        self.written.insert(output.written.clone())
+    }
+}
+
+/// The columns that `*` and `t.*` show.
+struct Stars {
+    /// The options of a `*`.
+    all: Option<WildcardAdditionalOptions>,
+    /// The tables of each `t.*`.
+    tables: Vec<(String, WildcardAdditionalOptions)>,
+}
+
+impl Stars {
+    fn of(outputs: &[SelectItem]) -> Stars {
+        use SelectItemQualifiedWildcardKind::ObjectName;
+        let mut stars = Stars { all: None, tables: Vec::new() };
+        for output in outputs {
+            match output {
+                SelectItem::Wildcard(options) => stars.all = Some(options.clone()),
+                SelectItem::QualifiedWildcard(ObjectName(name), options) => {
+                    if let [ObjectNamePart::Identifier(table)] = name.0.as_slice() {
+                        stars.tables.push((table.value.clone(), options.clone()));
+                    }
+                }
+                _ => {}
+            }
+        }
+        stars
+    }
+
+    /// Whether they show the column that is this output.
+    fn have(&self, item: &SelectItem, output: &Output) -> bool {
+        let shows = |options: &WildcardAdditionalOptions| !excludes(options, &output.name);
+        let is_in_all = || self.all.as_ref().is_some_and(shows);
+        match item {
+            SelectItem::UnnamedExpr(Expr::Identifier(_)) => is_in_all(),
+            SelectItem::UnnamedExpr(Expr::CompoundIdentifier(parts)) => {
+                let is_its = |(table, options): &(String, _)| {
+                    parts.len() == 2 && parts[0].value == *table && shows(options)
+                };
+                is_in_all() || self.tables.iter().any(is_its)
+            }
+            _ => false,
+        }
     }
 }
 
