@@ -277,6 +277,11 @@ impl<'a> Binder<'a> {
         if has_null_operand(&bound.expr) {
             return Ok(Bound::literal(Value::Null, bound.kind, bound.at));
         }
+        if let Expr::IsNull(operand) | Expr::Is { operand, truth: None } = &bound.expr
+            && is_never_null(operand)
+        {
+            return Ok(Bound::literal(Value::Boolean(false), bound.kind, bound.at));
+        }
         Ok(bound)
     }
 
@@ -381,6 +386,20 @@ fn has_null_operand(expr: &Expr) -> bool {
             null(left) || null(right)
         }
         Expr::In { operand, list } => null(operand) || matches!(&list[..], [one] if null(one)),
+        _ => false,
+    }
+}
+
+/// Whether no row makes an expression NULL, so that IS NULL is false. DataFusion does not evaluate it then,
+/// so a fault in it is none of the statement's.
+fn is_never_null(expr: &Expr) -> bool {
+    match expr {
+        Expr::Literal(value) => !matches!(value, Value::Null),
+        Expr::IsNull(_) | Expr::Is { .. } => true,
+        Expr::Not(operand) => is_never_null(operand),
+        Expr::And(operands) | Expr::Or(operands) => operands.iter().all(is_never_null),
+        Expr::Compare { left, right, .. } => is_never_null(left) && is_never_null(right),
+        Expr::In { operand, list } => is_never_null(operand) && list.iter().all(is_never_null),
         _ => false,
     }
 }
