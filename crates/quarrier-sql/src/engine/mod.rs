@@ -400,8 +400,8 @@ impl Engine {
         let hidden = statement.hidden_columns();
         self.open_all(named, hidden).await?;
         let tables = if hidden.is_none() { Default::default() } else { self.hidden_tables() };
-        // Lists and merged columns need the columns of tables.
-        let columns = match hidden.is_none() && !statement.merges_columns() {
+        // Lists, merged columns and names beside * need the columns of tables.
+        let columns = match hidden.is_none() && !statement.needs_columns() {
             true => Default::default(),
             false => self.columns_of_tables(),
         };

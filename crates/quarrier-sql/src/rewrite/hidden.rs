@@ -27,6 +27,11 @@ pub(crate) fn name_with_hidden(name: &str) -> String {
     format!("{name}\0")
 }
 
+/// The name of a table that may be registered with its hidden columns.
+pub(super) fn name_without_hidden(name: &str) -> &str {
+    name.trim_end_matches('\0')
+}
+
 /// Whether a name is that of a table with its hidden columns.
 pub(crate) fn is_name_with_hidden(name: &str) -> bool {
     name.ends_with('\0')

@@ -20,8 +20,8 @@ use super::walk::{Flow, Stop, ended, walk};
 use crate::dialect::call;
 use crate::{Error, Result};
 
-/// Whether a statement has a join by USING or NATURAL, for which the columns of tables are needed.
-pub(crate) fn merges_columns<S: VisitMut>(statement: &mut S) -> bool {
+/// Whether a statement has a join by USING or NATURAL.
+pub(super) fn merges_columns<S: VisitMut>(statement: &mut S) -> bool {
     let mut finder = Finder { found: false };
     let _ = walk(statement, &mut finder);
     finder.found
@@ -147,7 +147,7 @@ impl<'c> Merger<'c> {
             }
             TableFactor::Table { name, alias, args, .. } => {
                 let columns = match args {
-                    None => self.columns_of(name, alias.as_ref()),
+                    None => self.known.columns_of(name, alias.as_ref(), self.given),
                     Some(_) => None,
                 };
                 let own = match name.0.last() {
@@ -166,16 +166,6 @@ impl<'c> Merger<'c> {
         from.relations.push(relation);
         let table = from.relations.len() - 1;
         Side { tables: vec![table], merged: Vec::new(), order: vec![Shown::Rest(table)] }
-    }
-
-    /// The columns of an open table, unless it or its columns are renamed.
-    fn columns_of(&self, name: &ObjectName, alias: Option<&TableAlias>) -> Option<&'c [String]> {
-        let [ObjectNamePart::Identifier(ident)] = name.0.as_slice() else { return None };
-        let is_given = self.given.contains(&ident.value.to_ascii_lowercase());
-        let is_renamed = alias.is_some_and(|alias| !alias.columns.is_empty());
-        let columns =
-            self.known.columns().get(&ident.value).filter(|_| !is_given && !is_renamed)?;
-        Some(columns)
     }
 }
 

@@ -5,19 +5,50 @@ use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
     ExcludeSelectItem, Expr, Ident, ObjectNamePart, Select, SelectItem,
-    SelectItemQualifiedWildcardKind, VisitorMut, WildcardAdditionalOptions,
+    SelectItemQualifiedWildcardKind, TableFactor, TableWithJoins, VisitMut, VisitorMut,
+    WildcardAdditionalOptions,
 };
 
-use super::super::walk::{Flow, Stop};
+use super::super::names::KnownNames;
+use super::super::walk::{Flow, Stop, walk};
 
 /// Makes the names unique.
-pub(super) struct Names;
+pub(super) struct Names<'c> {
+    pub(super) known: &'c KnownNames,
+    /// The names of WITH.
+    pub(super) given: &'c HashSet<String>,
+}
 
-impl VisitorMut for Names {
+/// Whether a statement names an output beside a `*`, which may show a column of that name.
+pub(in super::super) fn has_name_beside_star<S: VisitMut>(statement: &mut S) -> bool {
+    let mut finder = NamesBesideStar { found: false };
+    let _ = walk(statement, &mut finder);
+    finder.found
+}
+
+struct NamesBesideStar {
+    found: bool,
+}
+
+impl VisitorMut for NamesBesideStar {
     type Break = Stop;
 
     fn pre_visit_select(&mut self, select: &mut Select) -> Flow {
-        let stars = Stars::of(&select.projection);
+        let is_star = |item: &SelectItem| {
+            matches!(item, SelectItem::Wildcard(_) | SelectItem::QualifiedWildcard(..))
+        };
+        let is_name = |item: &SelectItem| matches!(item, SelectItem::ExprWithAlias { .. });
+        self.found |=
+            select.projection.iter().any(is_star) && select.projection.iter().any(is_name);
+        ControlFlow::Continue(())
+    }
+}
+
+impl VisitorMut for Names<'_> {
+    type Break = Stop;
+
+    fn pre_visit_select(&mut self, select: &mut Select) -> Flow {
+        let stars = Stars::of(&select.projection, self.tables(&select.from));
         let mut taken = Taken::default();
         for item in &mut select.projection {
             let Some(output) = Output::of(item) else { continue };
@@ -37,6 +68,25 @@ impl VisitorMut for Names {
             *item = SelectItem::ExprWithAlias { expr: expr.clone(), alias };
         }
         ControlFlow::Continue(())
+    }
+}
+
+impl<'c> Names<'c> {
+    /// The tables of a FROM whose columns are known.
+    fn tables(&self, from: &[TableWithJoins]) -> Vec<(String, &'c [String])> {
+        let joined = |tables: &TableWithJoins| {
+            let joins = tables.joins.iter().map(|join| &join.relation);
+            std::iter::once(&tables.relation).chain(joins).filter_map(|it| self.table(it)).collect()
+        };
+        from.iter().flat_map::<Vec<_>, _>(joined).collect()
+    }
+
+    fn table(&self, table: &TableFactor) -> Option<(String, &'c [String])> {
+        let TableFactor::Table { name, alias, args: None, .. } = table else { return None };
+        let columns = self.known.columns_of(name, alias.as_ref(), self.given)?;
+        let own = || name.0.last()?.as_ident();
+        let qualifier = alias.as_ref().map_or_else(own, |alias| Some(&alias.name))?;
+        Some((qualifier.value.clone(), columns))
     }
 }
 
@@ -95,17 +145,19 @@ impl Taken {
 }
 
 /// The columns that `*` and `t.*` show.
-struct Stars {
+struct Stars<'c> {
+    /// The names of tables, with their columns.
+    known: Vec<(String, &'c [String])>,
     /// The options of a `*`.
     all: Option<WildcardAdditionalOptions>,
     /// The tables of each `t.*`.
     tables: Vec<(String, WildcardAdditionalOptions)>,
 }
 
-impl Stars {
-    fn of(outputs: &[SelectItem]) -> Stars {
+impl<'c> Stars<'c> {
+    fn of(outputs: &[SelectItem], known: Vec<(String, &'c [String])>) -> Stars<'c> {
         use SelectItemQualifiedWildcardKind::ObjectName;
-        let mut stars = Stars { all: None, tables: Vec::new() };
+        let mut stars = Stars { known, all: None, tables: Vec::new() };
         for output in outputs {
             match output {
                 SelectItem::Wildcard(options) => stars.all = Some(options.clone()),
@@ -132,6 +184,10 @@ impl Stars {
                 };
                 is_in_all() || self.tables.iter().any(is_its)
             }
+            SelectItem::ExprWithAlias { .. } => self.known.iter().any(|(table, columns)| {
+                let is_its = |(shown, options): &(String, _)| shown == table && shows(options);
+                columns.contains(&output.name) && (is_in_all() || self.tables.iter().any(is_its))
+            }),
             _ => false,
         }
     }
