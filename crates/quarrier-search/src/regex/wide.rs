@@ -50,8 +50,8 @@ pub(super) fn has_assertions(hir: &Hir) -> bool {
     !looks.remove(Look::Start).remove(Look::End).is_empty()
 }
 
-/// Returns a regex that matches wherever `hir` does, and elsewhere: without the assertions about the
-/// characters before and after, except `^` and `$` of the whole text.
+/// Returns a regex that matches wherever `hir` does, and perhaps elsewhere: it lacks the assertions about
+/// the characters before and after, except `^` and `$` of the whole text.
 pub(super) fn without_assertions(hir: &Hir) -> Hir {
     let all = |subs: &[Hir]| subs.iter().map(without_assertions).collect::<Vec<Hir>>();
     let sub = |sub: &Hir| Box::new(without_assertions(sub));
@@ -109,7 +109,7 @@ fn unit(text: &[u8], at: usize) -> Option<u16> {
     text.get(at..)?.first_chunk().map(|unit| u16::from_le_bytes(*unit))
 }
 
-/// The character that begins at `at`; `None` at the end, and for half of a pair of surrogates.
+/// The character that begins at `at`; `None` at the end, and for half of a surrogate pair.
 fn character_at(text: &[u8], at: usize) -> Option<char> {
     let units = [unit(text, at)?, unit(text, at + 2).unwrap_or(0)];
     char::decode_utf16(units).next()?.ok()
