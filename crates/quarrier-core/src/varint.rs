@@ -48,7 +48,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_number_is_read_back_and_what_follows_is_left(
+        fn every_number_is_read_back_and_later_bytes_are_left(
             value: u64,
             bits in 0u32..64,
             rest: Vec<u8>,
