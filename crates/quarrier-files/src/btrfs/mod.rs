@@ -190,7 +190,7 @@ impl Lister<'_, '_> {
                 let Some(files) = self.roots.get(&leaf.owner()).map(|(files, _)| *files) else {
                     continue;
                 };
-                // Skip a leaf of which this cannot be decided: the tree may have it.
+                // If this cannot be decided, skip the leaf: the tree may still have it.
                 let used = known(self.trees.leaf_of(files.root, leaf.first_key(), walk))?;
                 if used.is_some_and(|used| used != at) {
                     remains.add(&mut self.trees, files, &leaf, walk)?;

@@ -60,7 +60,7 @@ pub struct Trial {
     pub cpu_share: f64,
     /// The share of the trial in which all threads ran; 1 if there are more threads than CPUs.
     pub overlap: f64,
-    /// The clock measured beside the trial, in Hz; 0 if not measured.
+    /// The mean clock right before and after the trial, in Hz; 0 if not measured.
     pub clock_hertz: f64,
     /// The number of CPUs that its threads ran on.
     pub cores: usize,

@@ -310,7 +310,7 @@ mod tests {
                 }
             }
         }
-        // Half a pair of surrogates is no letter.
+        // Half of a surrogate pair is not a word character.
         let half = [0x00, 0xD8, b'a', 0];
         assert!(
             holds(Assertion::WordUnicode, &half, 2) && !holds(Assertion::WordUnicode, &half, 0)

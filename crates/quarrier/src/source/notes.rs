@@ -160,7 +160,7 @@ mod tests {
             (notices.len(), notices.last().unwrap().as_str()),
             (1001, "2000 more notes are left out")
         );
-        // What was taken makes room.
+        // Taking the notes makes room for others.
         notes.add_unreadable("b.img", &[5..6]);
         assert_eq!(notes.take_missing(), ["b.img: bytes 5..6 could not be read"]);
     }
