@@ -16,7 +16,7 @@ use super::wide;
 /// An automaton whose assertions look at characters.
 pub(super) struct Exact {
     nfa: NFA,
-    /// The memory of finished searches, for later ones.
+    /// Memory of searches, reused by the next ones.
     rooms: Mutex<Vec<Room>>,
 }
 

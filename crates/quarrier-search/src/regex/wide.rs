@@ -109,7 +109,7 @@ fn unit(text: &[u8], at: usize) -> Option<u16> {
     text.get(at..)?.first_chunk().map(|unit| u16::from_le_bytes(*unit))
 }
 
-/// The character that begins at `at`; `None` at the end, and for half of a surrogate pair.
+/// The character that begins at `at`; `None` at the end, and for half of a pair of surrogates.
 fn character_at(text: &[u8], at: usize) -> Option<char> {
     let units = [unit(text, at)?, unit(text, at + 2).unwrap_or(0)];
     char::decode_utf16(units).next()?.ok()
