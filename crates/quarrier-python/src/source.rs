@@ -49,8 +49,8 @@ struct Settings {
     process: u32,
 }
 
-/// Opens a path or URL. A `raw` one is opened as its own bytes, and a raw URL by a request for its `first`
-/// bytes: from an offset, or at the end.
+/// Opens a path or URL; with `raw`, as its own bytes. The request that opens a raw URL asks for its `first`
+/// bytes: an offset and a length, or no offset and a length at the end.
 #[pyfunction]
 #[pyo3(signature = (name, *, cache=None, memory=None, requests=None, raw=false, first=None))]
 pub(crate) fn open_source(
@@ -186,8 +186,8 @@ impl Source {
         }
     }
 
-    /// Reads each (offset, length), with fewer bytes at the end. Of a remote source, missing bytes are
-    /// fetched by few concurrent requests.
+    /// Reads each (offset, length), with fewer bytes at the end. Fetches the missing bytes of a remote source
+    /// by few concurrent requests.
     fn read_ranges<'py>(
         &self,
         py: Python<'py>,
@@ -232,7 +232,7 @@ impl Source {
     }
 }
 
-/// The maximum number of bytes, and of ranges, that are read at once: their bytes are in memory twice, and
+/// The maximum number of bytes, and of ranges, that are read at once: the bytes are in memory twice, and
 /// those of a remote source are pinned.
 const GROUP_BYTES_MAX: u64 = 32 << 20;
 const GROUP_RANGES_MAX: usize = 1000;

@@ -127,7 +127,7 @@ fn truth(condition: &Condition, table: &Table, row: usize) -> Result<Option<bool
         Condition::Or(one, other) => {
             joined([one, other].map(|side| truth(side, table, row)), true)?
         }
-        // DataFusion does not evaluate it then, so an overflow in it is none of the statement's.
+        // DataFusion does not evaluate it, so an overflow in it is not an error of the statement.
         Condition::Unknown(inner) if is_never_unknown(inner) => Some(false),
         Condition::Unknown(inner) => Some(truth(inner, table, row)?.is_none()),
     })
@@ -155,8 +155,8 @@ fn is_literal(operand: &Operand) -> bool {
     matches!(operand, Operand::Literal(..)) && !is_null(operand)
 }
 
-/// The result of a comparison. If one side is the literal NULL, it is NULL whatever the other side is,
-/// even if that has no value.
+/// The result of a comparison. It is NULL if one side is the literal NULL, even if the other side has no
+/// value.
 fn compared(
     op: Comparison,
     left: &Operand,

@@ -378,7 +378,7 @@ fn is_constant(expr: &Expr) -> bool {
 }
 
 /// Whether an operator has the literal NULL as an operand, so that its result is NULL. DataFusion does
-/// not evaluate the other operand either, so a fault there is none of the statement's.
+/// not evaluate the other operand either, so a fault there is not an error of the statement.
 fn has_null_operand(expr: &Expr) -> bool {
     let null = |expr: &Expr| matches!(expr, Expr::Literal(Value::Null));
     match expr {
@@ -390,8 +390,8 @@ fn has_null_operand(expr: &Expr) -> bool {
     }
 }
 
-/// Whether no row makes an expression NULL, so that IS NULL is false. DataFusion does not evaluate it then,
-/// so a fault in it is none of the statement's.
+/// Whether no row makes an expression NULL, so that IS NULL is false. DataFusion does not evaluate such an
+/// expression, so a fault in it is not an error of the statement.
 fn is_never_null(expr: &Expr) -> bool {
     match expr {
         Expr::Literal(value) => !matches!(value, Value::Null),

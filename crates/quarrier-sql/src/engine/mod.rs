@@ -371,7 +371,9 @@ impl Engine {
         for statement in statements {
             all.push(match statement.target() {
                 Ok(None) => self.planned(statement).await,
-                Ok(Some(_)) => Err(Error::text("COPY cannot run beside others; run it alone")),
+                Ok(Some(_)) => {
+                    Err(Error::text("COPY cannot run with other statements; run it alone"))
+                }
                 Err(error) => Err(error),
             });
         }

@@ -80,7 +80,7 @@ pub(super) fn show<S: VisitMut>(statement: &mut S, tables: &HiddenTables) -> Res
     ended(walk(statement, &mut reader))
 }
 
-/// What makes a statement read hidden columns, in the user's words.
+/// The reason why a statement reads hidden columns, in the user's words.
 fn reason(named: HiddenColumns) -> &'static str {
     let by_name = HiddenColumns { list_ends: false, ..named };
     if by_name.is_none() { "[*] and UNNEST of a list" } else { "_line, _offset and _message" }
@@ -89,7 +89,7 @@ fn reason(named: HiddenColumns) -> &'static str {
 struct HiddenColumnReader<'t> {
     tables: &'t HiddenTables,
     given: &'t HashSet<String>,
-    /// What makes the statement read hidden columns.
+    /// The reason why the statement reads hidden columns, for errors.
     reason: &'static str,
 }
 

@@ -1,7 +1,7 @@
 //! The tables of a FROM that reads hidden columns.
 //!
 //! The hidden columns of two tables have the same names, so that `*` cannot exclude them by name:
-//! it becomes one `t.*` per table. [`using`](super::using) has rewritten NATURAL and USING before, except
+//! it becomes one `t.*` per table. Before that, [`using`](super::using) rewrites NATURAL and USING, except
 //! where the tables of merged columns are not known.
 
 use datafusion::sql::sqlparser::ast::{

@@ -52,7 +52,7 @@ impl KnownNames {
         KnownNames { columns, ..self }
     }
 
-    /// The visible columns of a table of a FROM, if it is open and neither it nor its columns are renamed. `given`
+    /// The visible columns of an open table, unless WITH redefines it or an alias renames its columns. `given`
     /// are the names of WITH.
     pub(super) fn columns_of(
         &self,

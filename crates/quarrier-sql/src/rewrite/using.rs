@@ -1,5 +1,5 @@
 //! Turns joins by USING and NATURAL into joins by ON, and the names of merged columns into their values: those of
-//! the left side, of the right one for a RIGHT JOIN, or of whichever is not NULL for a FULL JOIN. DataFusion shows
+//! the left side; of the right side for a RIGHT JOIN; of the side that is not NULL for a FULL JOIN. DataFusion shows
 //! the column of the table whose name sorts first, which may be NULL, and refuses the name in WHERE.
 
 use std::collections::{HashMap, HashSet};
@@ -193,7 +193,7 @@ struct Side {
     /// The places of its tables.
     tables: Vec<usize>,
     merged: Vec<Merged>,
-    /// What `*` shows, in the order of SQL-92: the columns that the last join merged come first.
+    /// The parts of `*` in the order of SQL-92: the columns that the last join merged come first.
     order: Vec<Shown>,
 }
 
@@ -241,8 +241,8 @@ impl From<'_> {
         joined_sides(left, right, merged)
     }
 
-    /// Merges a column of both sides. Returns it with the equality of both, if USING need not find the
-    /// table of the left one; `None` if the value is not clear.
+    /// Merges a column of both sides. Returns it with their equality; without that, USING remains, for
+    /// DataFusion to find the table of the left column. `None` if the value is not clear.
     fn merge(
         &self,
         name: &str,
@@ -321,7 +321,7 @@ impl From<'_> {
                     let merged = all.merged.iter().find(|merged| merged.name.value == name.value);
                     written.push(match merged {
                         Some(merged) if self.is_shown(merged, outputs) => shown(merged)?,
-                        // The value gets its name below.
+                        // [`replace`] puts the value in the place of the name.
                         Some(merged) => SelectItem::ExprWithAlias {
                             expr: Expr::Identifier(name.clone()),
                             alias: merged.name.clone(),
@@ -364,7 +364,8 @@ impl From<'_> {
     }
 }
 
-/// A merged column as an output; `None` if one of its tables is not known, whose `t.*` would show it again.
+/// A merged column as an output; `None` if one of its tables is not known: `t.*` of that table would show the
+/// column again.
 fn shown(merged: &Merged) -> Option<SelectItem> {
     let value = merged.value.clone().filter(|_| !merged.tables.contains(&None))?;
     Some(match value {
@@ -492,7 +493,7 @@ fn is_named(output: &SelectItem, name: &Ident) -> bool {
 struct Replacer<'m> {
     /// The values of merged columns, by name; `None` if one is not known.
     values: HashMap<&'m str, Option<&'m Expr>>,
-    /// The number of subqueries around; a name in them is that of a column of theirs.
+    /// The number of subqueries that contain the current node; names in them mean their own columns.
     depth: usize,
 }
 
