@@ -79,7 +79,7 @@ fn the_map_itself_decides_the_size_of_its_blocks() {
     let mut disk = disk(512);
     // Discs may state the size of their sectors, not of the blocks of the map.
     let expected = spans(&disk, 512);
-    for stated in [512u16, 4096, 0, 7, 65535] {
+    for stated in [512u16, 1024, 2048, 4096, 0, 7, 65535] {
         put(&mut disk, 2, &stated.to_be_bytes());
         assert_eq!(spans(&disk, 512), expected, "{stated}");
     }
