@@ -202,8 +202,9 @@ impl Source {
             .collect();
         let found = PyList::empty(py);
         let mut left = &spans[..];
-        while let Some((group, rest)) = first_group(left) {
-            left = rest;
+        while !left.is_empty() {
+            let group;
+            (group, left) = left.split_at(count_at_once(left));
             py.check_signals()?;
             let mut buffers = buffers_of(group).map_err(|error| of_io(py, error, &self.name()))?;
             self.fill(py, group, &mut buffers)?;
@@ -237,15 +238,15 @@ impl Source {
 const GROUP_BYTES_MAX: u64 = 32 << 20;
 const GROUP_RANGES_MAX: usize = 1000;
 
-/// Splits off the ranges to read at once: at least one, if any is left.
-fn first_group(spans: &[Range<u64>]) -> Option<(&[Range<u64>], &[Range<u64>])> {
+/// How many of the first ranges are read at once: at least one, if there is any.
+fn count_at_once(spans: &[Range<u64>]) -> usize {
     let mut bytes = 0u64;
     let fits = |span: &&Range<u64>| {
         bytes = bytes.saturating_add(span.end - span.start);
         bytes <= GROUP_BYTES_MAX
     };
     let count = spans.iter().take(GROUP_RANGES_MAX).take_while(fits).count();
-    spans.split_at_checked(count.max(1))
+    count.max(1).min(spans.len())
 }
 
 /// Allocates a buffer for each range.

@@ -53,12 +53,11 @@ fn block_bytes(disk: &Part<'_>, boot: &[u8; BOOT_BYTES]) -> Result<Option<u64>> 
     let stated = u64::from(be16(boot, 2));
     let is_disk = boot.starts_with(DISK);
     // Discs may state the size of their sectors although the map counts in blocks of 512 bytes, whose second
-    // or fourth entry must not be taken for the first one of a map in larger blocks. Such a map has nothing
-    // at byte 512. If the first block was wiped, only blocks of 512 bytes are tried.
+    // or fourth entry must not be taken for the first one of a map in larger blocks, which has nothing at
+    // byte 512. If the first block was wiped, only blocks of 512 bytes are tried.
     let sizes: &[u64] = match stated {
         1024 | 2048 | 4096 if is_disk => &[512, stated],
-        512 => &[512],
-        _ if is_disk => &[512, 2048],
+        _ if is_disk && stated != 512 => &[512, 2048],
         _ => &[512],
     };
     for &size in sizes {
