@@ -487,7 +487,7 @@ fn a_missing_device_and_a_missing_right_are_refused_in_one_line() {
     let probe = [&nobody[..], &[quarrier, "--version"]].concat();
     let probe: Vec<&OsStr> = probe.into_iter().map(OsStr::new).collect();
     // By default, only its owner can enter the lab's folder.
-    let open = fs::Permissions::from(std::os::unix::fs::PermissionsExt::from_mode(0o755));
+    let open = std::os::unix::fs::PermissionsExt::from_mode(0o755);
     fs::set_permissions(lab.path(""), open).unwrap();
     if works("setpriv", &probe) {
         run(other, b"").refuses(&["cannot"]);

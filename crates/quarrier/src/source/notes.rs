@@ -134,6 +134,7 @@ pub fn unreadable_line(name: &str, range: &Range<u64>) -> String {
 }
 
 #[cfg(test)]
+#[allow(clippy::single_range_in_vec_init, reason = "a list of one range is intended")]
 mod tests {
     use proptest::prelude::*;
     use quarrier_core::ranges::merged;
