@@ -199,7 +199,7 @@ struct Side {
 
 /// A part of `*`.
 enum Shown {
-    Merged(Merged),
+    Merged(Box<Merged>),
     /// The columns of this table that are not merged.
     Rest(usize),
 }
@@ -386,7 +386,7 @@ fn joined_sides(left: Side, right: Side, merged: Vec<Merged>) -> Side {
         !merged.iter().any(is_part)
     };
     let mut all: Vec<Merged> = left.merged.into_iter().chain(right.merged).filter(stays).collect();
-    let mut order: Vec<Shown> = merged.iter().cloned().map(Shown::Merged).collect();
+    let mut order: Vec<Shown> = merged.iter().cloned().map(Box::new).map(Shown::Merged).collect();
     order.extend(left.order.into_iter().chain(right.order).filter(|part| match part {
         Shown::Merged(merged) => stays(merged),
         Shown::Rest(_) => true,
