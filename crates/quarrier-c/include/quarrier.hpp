@@ -547,6 +547,8 @@ public:
         });
     }
 
+    /// The offset after the last byte held, or 0 if none is held.
+    std::uint64_t held_end() const noexcept { return quarrier_sparse_file_held_end(get()); }
     /// The number of bytes held.
     std::uint64_t num_bytes() const noexcept { return quarrier_sparse_file_num_bytes(get()); }
     /// The number of blocks held.
