@@ -35,6 +35,7 @@ mod filter_streams;
 mod folders;
 mod formats;
 mod gauge;
+mod gauge_limits;
 mod gpu;
 mod habits;
 mod images;
