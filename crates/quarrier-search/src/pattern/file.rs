@@ -9,8 +9,8 @@ use crate::wanted::Wanted;
 /// Reads a pattern file.
 ///
 /// A line is a literal (its exact bytes, UTF-8 or not), or begins with `hex:`, `re:`, `re16:`,
-/// `utf16:`, `utf16be:`, `xor:` or `base64:`; with `word:` before a literal, `re:`, `utf16:` or
-/// `utf16be:`, it matches only whole words. A name may precede it: `jpeg = hex:FF D8 FF`; a name is
+/// `utf16:`, `utf16be:`, `xor:` or `base64:`; with `word:` before a literal, `re:`, `re16:`,
+/// `utf16:` or `utf16be:`, it matches only whole words. A name may precede it: `jpeg = hex:FF D8 FF`; a name is
 /// letters, digits, `_`, `-`, `.` and `/` without blanks, followed by ` = `. Lines that are empty
 /// or begin with `#` are skipped, as are a carriage return at the end of a line and a byte order
 /// mark at the start of the file. A regex is parsed here, and compiled together with the set.
@@ -135,7 +135,8 @@ mod tests {
 
     #[test]
     fn forms_have_their_prefixes() {
-        let file = b"utf16be:a\nxor:\xFFb\nbase64:abc\nn = word:c\nword:utf16:d\nword:re:e\n";
+        let file =
+            b"utf16be:a\nxor:\xFFb\nbase64:abc\nn = word:c\nword:utf16:d\nword:re:e\nword:re16:f\n";
         let patterns = parse_file(file).unwrap();
         let kinds: Vec<Kind> = patterns.iter().map(|pattern| pattern.kind.clone()).collect();
         let expected = [
@@ -146,7 +147,8 @@ mod tests {
             literal(b"d", Form::Utf16Le, true),
         ];
         assert_eq!(kinds[..5], expected);
-        assert!(patterns[5].is_regex());
+        assert!(patterns[5].is_regex() && patterns[6].is_regex());
+        assert_eq!((patterns[6].is_wide, &*patterns[6].text), (true, "f"));
         assert_eq!(patterns[3].label(), "n");
         assert_eq!(patterns[3].text, "c");
         for line in ["word:hex:41", "word:xor:a", "word:base64:abc", "word:word:a", "base64:ab"] {

@@ -128,8 +128,8 @@ impl Pattern {
         Ok(Self::new(text, Kind::Regex(text.to_string())))
     }
 
-    /// Makes a regex over text in UTF-16LE, at any offset: `.` and classes are characters of Unicode.
-    /// There is no `\b`, and no `^` or `$` of lines. It is compiled together with the set.
+    /// Makes a regex over text in UTF-16LE, at any offset: `.`, classes, `\b`, and `^` and `$` of
+    /// lines are about characters of Unicode. It is compiled together with the set.
     ///
     /// # Errors
     /// As [`Pattern::regex`].
@@ -194,8 +194,8 @@ impl Pattern {
     /// precede or follow it. Its text is unchanged.
     ///
     /// # Errors
-    /// For hexadecimal, base64 and xor patterns and regexes over UTF-16, which have no notion of a word;
-    /// for a regex that is too long.
+    /// For hexadecimal, base64 and xor patterns, which have no notion of a word; for a regex that is
+    /// too long.
     pub fn word(self) -> Result<Self> {
         let kind = match self.kind {
             Kind::Literal {
@@ -203,12 +203,13 @@ impl Pattern {
                 form: form @ (Form::Plain | Form::Utf16Le | Form::Utf16Be),
                 ..
             } => Kind::Literal { bytes, form, is_word: true },
-            Kind::Regex(regex) if !self.is_wide => {
-                let regex = format!(r"\b{{start-half}}(?:{regex})\b{{end-half}}");
+            Kind::Regex(regex) => {
+                // Without Unicode in both forms: words have the same letters in every encoding.
+                let regex = format!(r"(?-u:\b{{start-half}})(?:{regex})(?-u:\b{{end-half}})");
                 check_length(&self.text, regex.len())?;
                 Kind::Regex(regex)
             }
-            Kind::Literal { .. } | Kind::Masked { .. } | Kind::Program(_) | Kind::Regex(_) => {
+            Kind::Literal { .. } | Kind::Masked { .. } | Kind::Program(_) => {
                 return Err(Error::pattern(
                     &self.text,
                     "has no words; leave out -w, or this pattern",
