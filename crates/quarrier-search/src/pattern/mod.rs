@@ -37,8 +37,33 @@ pub struct Pattern {
     /// The name given to it, if any.
     pub name: Option<String>,
     pub(crate) kind: Kind,
-    /// Whether a regex is over text in UTF-16LE.
-    pub(crate) is_wide: bool,
+    /// The byte order of UTF-16, if this is a regex over text in it.
+    pub(crate) wide: Option<Utf16>,
+}
+
+/// A byte order of UTF-16.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Utf16 {
+    Little,
+    Big,
+}
+
+impl Utf16 {
+    /// Decodes a unit.
+    pub(crate) fn unit(self, bytes: [u8; 2]) -> u16 {
+        match self {
+            Utf16::Little => u16::from_le_bytes(bytes),
+            Utf16::Big => u16::from_be_bytes(bytes),
+        }
+    }
+
+    /// Encodes a unit.
+    pub(crate) fn bytes(self, unit: u16) -> [u8; 2] {
+        match self {
+            Utf16::Little => unit.to_le_bytes(),
+            Utf16::Big => unit.to_be_bytes(),
+        }
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -134,7 +159,15 @@ impl Pattern {
     /// # Errors
     /// As [`Pattern::regex`].
     pub fn regex_utf16(text: &str) -> Result<Self> {
-        Ok(Pattern { is_wide: true, ..Self::regex(text)? })
+        Ok(Pattern { wide: Some(Utf16::Little), ..Self::regex(text)? })
+    }
+
+    /// Makes a regex as [`regex_utf16`](Self::regex_utf16) does, over text in UTF-16BE.
+    ///
+    /// # Errors
+    /// As [`Pattern::regex`].
+    pub fn regex_utf16be(text: &str) -> Result<Self> {
+        Ok(Pattern { wide: Some(Utf16::Big), ..Self::regex(text)? })
     }
 
     /// Makes a pattern of only the UTF-16LE form of `text`.
@@ -239,7 +272,7 @@ impl Pattern {
     }
 
     fn new(text: &str, kind: Kind) -> Self {
-        Pattern { text: text.to_string(), name: None, kind, is_wide: false }
+        Pattern { text: text.to_string(), name: None, kind, wide: None }
     }
 }
 

@@ -1,4 +1,4 @@
-//! Regexes over text in UTF-16LE, against the regex library over the same text in UTF-8.
+//! Regexes over text in UTF-16, against the regex library over the same text in UTF-8.
 
 use proptest::prelude::*;
 use quarrier_core::pipeline::Access;
@@ -22,9 +22,18 @@ fn wide(text: &str) -> Vec<u8> {
     text.encode_utf16().flat_map(u16::to_le_bytes).collect()
 }
 
-/// Findings of one regex, after checking that chunks make no difference.
+/// Swaps the bytes of all units, which end with the text.
+fn swapped(bytes: &[u8]) -> Vec<u8> {
+    let (before, units) = bytes.split_at(bytes.len() % 2);
+    before.iter().copied().chain(units.chunks(2).flat_map(|unit| [unit[1], unit[0]])).collect()
+}
+
+/// Findings of one regex, after checking that neither chunks nor the byte order make a difference.
 fn found(regex: &str, bytes: &[u8], ignore_case: bool) -> Vec<(u64, u32)> {
-    found_by(Pattern::regex_utf16(regex).unwrap(), bytes, ignore_case)
+    let little = found_by(Pattern::regex_utf16(regex).unwrap(), bytes, ignore_case);
+    let big = Pattern::regex_utf16be(regex).unwrap();
+    assert_eq!(found_by(big, &swapped(bytes), ignore_case), little, "{regex}, big endian");
+    little
 }
 
 fn found_by(pattern: Pattern, bytes: &[u8], ignore_case: bool) -> Vec<(u64, u32)> {
@@ -274,7 +283,12 @@ fn whole_words_are_the_same_as_in_other_encodings() {
         ("pass passed compass pass_ (pass) épass", &[0u64, 27, 34][..]),
         ("\u{161}pass \u{1F600}pass\u{10400}", &[1, 8]),
     ] {
+        let big = parse_file(b"word:re16be:pass").unwrap().remove(0);
         let pattern = parse_file(b"word:re16:pass").unwrap().remove(0);
+        assert_eq!(
+            found_by(big, &swapped(&wide(text)), false),
+            found_by(pattern.clone(), &wide(text), false)
+        );
         let found: Vec<u64> =
             found_by(pattern, &wide(text), false).iter().map(|(offset, _)| offset / 2).collect();
         assert_eq!(found, offsets, "{text}");
@@ -299,6 +313,8 @@ proptest! {
             expected_here.iter().map(|(offset, length)| (offset + 1, *length)).collect();
         let shifted = [&[0xD8], &wide(&text)[..]].concat();
         prop_assert_eq!(found_by(pattern(), &shifted, false), odd, "{}", regex);
+        let big = Pattern::regex_utf16be(regex).unwrap().word().unwrap();
+        prop_assert_eq!(found_by(big, &swapped(&wide(&text)), false), expected_here.clone());
         let asserting = format!(r"(?-u:\b{{start-half}})(?:{regex})(?-u:\b{{end-half}})");
         prop_assert_eq!(expected(&asserting, &text), expected_here);
     }
