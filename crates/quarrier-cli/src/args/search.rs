@@ -599,7 +599,7 @@ fn rule_args() -> Vec<Arg> {
             .help(
                 "Scopes over which rules are evaluated: source, files (allocated ones), deleted \
                  (files whose bytes are known), carved (files found by their content), members \
-                 (of zip, tar and gzip archives), or all; joined by commas",
+                 (of zip, 7z, tar, gz, xz, bz2 and zst files), or all; joined by commas",
             )
             .help_heading("Rules"),
         Arg::new("rules-max-size")
