@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use quarrier::source::Version;
-use quarrier::{Named, Opened, Opener};
+use quarrier::{Named, Opened, Opener, Place};
 
 use crate::error::{Error, Result};
 use crate::unit::Unit;
@@ -109,6 +109,11 @@ impl SourceUnits {
     #[must_use]
     pub fn is_remote(&self) -> bool {
         matches!(self.opened, Opened::Remote(_) | Opened::FarImage { .. })
+    }
+
+    /// The place for a request to work on.
+    pub fn place(&mut self) -> Place<'_> {
+        self.opened.place()
     }
 
     /// The open source.
