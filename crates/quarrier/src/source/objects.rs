@@ -47,7 +47,12 @@ pub(super) fn is_listing(text: &str) -> bool {
 /// Whether the object at `url` is one of those that `name` selects by a glob or a prefix.
 pub fn selects(name: &str, url: &str) -> bool {
     Wanted::of(name).is_some_and(|wanted| {
-        let key = url.strip_prefix(wanted.bucket);
+        let (Some((scheme, bucket)), Some((other, rest))) =
+            (wanted.bucket.split_once("://"), url.split_once("://"))
+        else {
+            return false;
+        };
+        let key = rest.strip_prefix(bucket).filter(|_| scheme.eq_ignore_ascii_case(other));
         key.is_some_and(|key| key.starts_with(wanted.prefix().0) && wanted.has(key))
     })
 }
@@ -154,35 +159,63 @@ fn list(
     let Some(wanted) = Wanted::of(url) else { return Ok(Vec::new()) };
     let (prefix, is_flat) = wanted.prefix();
     let folder = remote.folder(&format!("{}{prefix}", wanted.bucket))?.named(url);
-    let (mut keys, mut bytes, mut literal) = (Vec::new(), 0, None);
-    let mut take = |object: ListedObject<'_>| {
+    let mut chosen = Chosen::new(wanted, names_bytes_max);
+    folder.list(is_flat, stop, &mut |object| chosen.take(object))?;
+    chosen.finish(url)
+}
+
+/// The keys that a listing has selected so far.
+#[derive(Debug)]
+struct Chosen<'w> {
+    wanted: Wanted<'w>,
+    keys: Vec<String>,
+    /// The memory left for names; `None` if the next one did not fit.
+    bytes_left: Option<usize>,
+    /// Whether an object has the name of the glob.
+    is_literal: bool,
+}
+
+impl<'w> Chosen<'w> {
+    fn new(wanted: Wanted<'w>, bytes_max: usize) -> Self {
+        Chosen { wanted, keys: Vec::new(), bytes_left: Some(bytes_max), is_literal: false }
+    }
+
+    fn take(&mut self, object: ListedObject<'_>) -> ControlFlow<()> {
         // As for files, a name that exists is no glob.
-        if wanted.glob.is_some() && object.key == wanted.key {
-            literal = Some(url.to_string());
+        if self.wanted.glob.is_some() && object.key == self.wanted.key {
+            self.is_literal = true;
             return ControlFlow::Break(());
         }
-        if object.length > 0 && wanted.has(object.key) {
-            bytes += object.key.len() + wanted.bucket.len() + NAME_BYTES;
-            keys.push(object.key.to_string());
+        if object.length > 0 && self.wanted.has(object.key) {
+            let bytes = object.key.len() + self.wanted.bucket.len() + NAME_BYTES;
+            self.bytes_left = self.bytes_left.and_then(|left| left.checked_sub(bytes));
+            if self.bytes_left.is_none() {
+                return ControlFlow::Break(());
+            }
+            self.keys.push(object.key.to_string());
         }
-        if bytes > names_bytes_max { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-    };
-    folder.list(is_flat, stop, &mut take)?;
-    if let Some(literal) = literal {
-        return Ok(vec![literal]);
+        ControlFlow::Continue(())
     }
-    if bytes > names_bytes_max {
-        let reason = format!(
-            "more than {} objects match, and their names take more memory than a listing may; name \
-             fewer at a time",
-            keys.len()
-        );
-        return Err(RemoteError::Unusable { source_name: url.to_string(), reason });
+
+    /// The URLs, in order. Errors are named `url`.
+    fn finish(mut self, url: &str) -> std::result::Result<Vec<String>, RemoteError> {
+        if self.is_literal {
+            return Ok(vec![url.to_string()]);
+        }
+        if self.bytes_left.is_none() {
+            let reason = format!(
+                "more than {} objects match, and their names take more memory than a listing may; \
+                 name fewer at a time",
+                self.keys.len()
+            );
+            return Err(RemoteError::Unusable { source_name: url.to_string(), reason });
+        }
+        let wanted = &self.wanted;
+        self.keys.sort_unstable_by(|one, other| wanted.order(one, other));
+        // An object that is written during a listing may be on two pages.
+        self.keys.dedup();
+        Ok(self.keys.into_iter().map(|key| format!("{}{key}", wanted.bucket)).collect())
     }
-    keys.sort_unstable_by(|one, other| wanted.order(one, other));
-    // An object that is written during a listing may be on two pages.
-    keys.dedup();
-    Ok(keys.into_iter().map(|key| format!("{}{key}", wanted.bucket)).collect())
 }
 
 /// Removes further segments of images, which their first one stands for.
@@ -235,8 +268,32 @@ mod tests {
         assert!(has("s3://b/**/*.dd", "x.dd") && has("s3://b/**/*.dd", "a/b/x.dd"));
         assert!(has("s3://b/a/**", "a/b/c") && !has("s3://b/a/?", "a//"));
         assert!(selects("s3://b/a/", "s3://b/a/x/y") && !selects("s3://b/a/", "s3://b/ab"));
+        assert!(selects("S3://b/a/", "s3://b/a/x") && !selects("s3://b/", "gs://b/a"));
         assert!(selects("s3://b/*.a", "s3://b/x.a") && !selects("s3://b/*.a", "s3://c/x.a"));
         assert!(has("s3://b/a*/", "ab/c/d") && !has("s3://b/a*/", "ab"));
+    }
+
+    #[test]
+    fn names_take_no_more_memory_than_allowed() {
+        let listed = |bytes_max: usize| {
+            let mut chosen = Chosen::new(Wanted::of("s3://b/a*").unwrap(), bytes_max);
+            let mut count = 0;
+            // Neither other names nor objects without bytes count.
+            for (key, length) in [("b", 1), ("a1", 0), ("a2", 1), ("x", 1), ("a3", 1), ("a2", 1)] {
+                count += 1;
+                if chosen.take(ListedObject { key, length }).is_break() {
+                    break;
+                }
+            }
+            (count, chosen.finish("s3://b/a*").map_err(|error| error.to_string()))
+        };
+        let each = "s3://b/".len() + 2 + NAME_BYTES;
+        let all = ["s3://b/a2", "s3://b/a3"].map(str::to_string).to_vec();
+        assert_eq!(listed(3 * each), (6, Ok(all)));
+        let (count, refused) = listed(2 * each - 1);
+        let refused = refused.unwrap_err();
+        assert_eq!(count, 5);
+        assert!(refused.starts_with("s3://b/a*: more than 1 objects match"), "{refused}");
     }
 
     #[test]
