@@ -18,12 +18,15 @@ const OBJECT_BYTES_MAX: usize = 512 << 20;
 /// Maximum number of objects of a search that are listed.
 const LISTED_MAX: usize = 1 << 24;
 
+/// The number of a unit: its name in hexadecimal.
+type UnitNumber = u128;
+
 /// The objects of searches in a folder of a bucket.
 #[derive(Debug, Clone)]
 pub(crate) struct Bucket {
     pub(super) folder: ObjectFolder,
     /// The objects that exist, by search. A search is listed once.
-    listed: Arc<Mutex<HashMap<String, HashSet<String>>>>,
+    listed: Arc<Mutex<HashMap<String, HashSet<UnitNumber>>>>,
 }
 
 impl Bucket {
@@ -40,17 +43,17 @@ impl Bucket {
     pub(super) fn has(&self, job: &str, unit: &str) -> Result<bool> {
         let mut listed = lock(&self.listed);
         if let Some(units) = listed.get(job) {
-            return Ok(units.contains(unit));
+            return Ok(number_of(unit).is_some_and(|unit| units.contains(&unit)));
         }
         let mut units = HashSet::new();
         self.folder.below(job)?.names(&mut |name| {
-            units.extend(name.strip_suffix(".arrow").map(str::to_string));
+            units.extend(name.strip_suffix(".arrow").and_then(number_of));
             match units.len() {
                 LISTED_MAX.. => ControlFlow::Break(()),
                 _ => ControlFlow::Continue(()),
             }
         })?;
-        let has = units.contains(unit);
+        let has = number_of(unit).is_some_and(|unit| units.contains(&unit));
         listed.insert(job.to_string(), units);
         Ok(has)
     }
@@ -60,9 +63,9 @@ impl Bucket {
     pub(super) fn open(&self, job: &str, unit: &str) -> Result<Option<Box<dyn Source>>> {
         let Some(object) = self.folder.open(&name(job, unit))? else { return Ok(None) };
         let name = object.name().to_string();
-        // A larger object was not written by this program, and its beginning counts as damaged.
-        let length = usize::try_from(object.length()).unwrap_or(usize::MAX).min(OBJECT_BYTES_MAX);
-        let mut bytes = vec![0; length];
+        // A larger object was not written by this program, and counts as damaged.
+        let length = usize::try_from(object.length()).unwrap_or(usize::MAX);
+        let mut bytes = vec![0; if length > OBJECT_BYTES_MAX { 0 } else { length }];
         let read = read_full_at(&*object, 0, &mut bytes);
         let read = read.map_err(|error| quarrier_core::Error::io(name.clone(), "read", error))?;
         bytes.truncate(read);
@@ -72,8 +75,8 @@ impl Bucket {
     /// Removes an object.
     pub(super) fn remove(&self, job: &str, unit: &str) -> Result<()> {
         self.folder.remove(&name(job, unit)).map_err(|error| self.failed(job, unit, error))?;
-        if let Some(units) = lock(&self.listed).get_mut(job) {
-            units.remove(unit);
+        if let (Some(units), Some(unit)) = (lock(&self.listed).get_mut(job), number_of(unit)) {
+            units.remove(&unit);
         }
         Ok(())
     }
@@ -84,7 +87,7 @@ impl Bucket {
         let put = self.folder.put_new(&name(job, unit), bytes);
         put.map_err(|error| self.failed(job, unit, error))?;
         if let Some(units) = lock(&self.listed).get_mut(job) {
-            units.insert(unit.to_string());
+            units.extend(number_of(unit));
         }
         Ok(())
     }
@@ -100,6 +103,13 @@ impl Bucket {
 
 fn name(job: &str, unit: &str) -> String {
     format!("{job}/{unit}.arrow")
+}
+
+/// The number of a unit with this name; `None` for other names.
+fn number_of(unit: &str) -> Option<UnitNumber> {
+    let is_hex = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
+    let number = UnitNumber::from_str_radix(unit, 16).ok();
+    number.filter(|_| unit.len() == 2 * size_of::<UnitNumber>() && unit.bytes().all(is_hex))
 }
 
 /// The bytes of an object that is being written.
