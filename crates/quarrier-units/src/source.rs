@@ -43,7 +43,7 @@ impl SourceUnits {
     /// # Errors
     /// Those of [`open`](Self::open), and [`Error::Changed`] if the source has another version now.
     pub fn of_unit(unit: &Unit, opener: &Opener) -> Result<Self> {
-        let named = quarrier::Sources::only(unit.name.clone())?;
+        let named = opener.only(unit.name.clone())?;
         let source = Self::open(&named, opener, &unit.range, u64::MAX)?;
         match source.whole == *unit {
             true => Ok(source),
