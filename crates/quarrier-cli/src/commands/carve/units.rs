@@ -27,6 +27,9 @@ use crate::{Outcome, complain, host};
 /// Size of the sample that estimates the rate, in bytes.
 const SAMPLE_BYTES: u64 = 64 << 20;
 
+/// Maximum memory for the rows of a source, in bytes.
+const ROWS_BYTES_MAX: usize = 1 << 30;
+
 /// Carves and stores rows, or prints the plan. The sources are given by their names, resolved, and whether
 /// they are a single one that has the output folder for itself.
 ///
@@ -182,7 +185,13 @@ impl Work<'_> {
         };
         let collect = Collect::new(Progress::new(&name, carving.range().clone(), self.carve.quiet));
         let ran = carving.run(&collect);
-        let mut rows = collect.end();
+        let Some(mut rows) = collect.end() else {
+            let mebibytes = ROWS_BYTES_MAX >> 20;
+            return Err(Error::Request(format!(
+                "{name}: the rows of its files take more than {mebibytes} MiB; carve it without --to, or \
+                 with fewer --types"
+            )));
+        };
         let carved: Carved = ran?;
         if carved.summary.stopped {
             let offset = carved.summary.position;
@@ -290,27 +299,52 @@ impl Work<'_> {
 
 /// Collects the rows of a source, and shows its progress.
 struct Collect {
-    inner: Mutex<(Vec<Row>, Progress)>,
+    inner: Mutex<Collected>,
+}
+
+struct Collected {
+    rows: Vec<Row>,
+    /// The memory left for rows; `None` if they did not fit.
+    bytes_left: Option<usize>,
+    progress: Progress,
 }
 
 impl Collect {
     fn new(progress: Progress) -> Self {
-        Collect { inner: Mutex::new((Vec::new(), progress)) }
+        let rows = Vec::new();
+        Collect {
+            inner: Mutex::new(Collected { rows, bytes_left: Some(ROWS_BYTES_MAX), progress }),
+        }
     }
 
-    fn end(self) -> Vec<Row> {
-        let (rows, mut progress) = into_inner(self.inner);
+    /// The rows; `None` if they did not fit in memory.
+    fn end(self) -> Option<Vec<Row>> {
+        let Collected { rows, bytes_left, mut progress } = into_inner(self.inner);
         progress.clear();
-        rows
+        bytes_left.map(|_| rows)
     }
+}
+
+/// The memory that a row takes, approximately.
+fn memory_of(row: &Row) -> usize {
+    let strings = [&row.source, &row.kind, &row.reason, &row.sha256, &row.path];
+    let strings: usize = strings.iter().map(|text| text.len()).sum();
+    let container = row.container.as_ref().map_or(0, String::len);
+    size_of::<Row>() + strings + container + size_of_val(&row.extents[..])
 }
 
 impl quarrier::carve::Watch for Collect {
     fn files(&self, mut rows: Vec<Row>, done_until: Option<u64>) -> io::Result<()> {
-        let (all, progress) = &mut *lock(&self.inner);
-        all.append(&mut rows);
+        let all = &mut *lock(&self.inner);
+        let bytes = rows.iter().map(memory_of).sum();
+        all.bytes_left = all.bytes_left.and_then(|left| left.checked_sub(bytes));
+        if all.bytes_left.is_none() {
+            all.rows = Vec::new();
+            return Err(io::ErrorKind::OutOfMemory.into());
+        }
+        all.rows.append(&mut rows);
         if let Some(offset) = done_until {
-            progress.advance_to(offset);
+            all.progress.advance_to(offset);
         }
         Ok(())
     }
