@@ -136,7 +136,7 @@ NOTES
     done
 }
 
-# Of the paths on standard input, prints those whose content has the type of their folder, because packages
+# Prints those of the paths on standard input whose content has the type of their folder, because packages
 # also contain fragments of documents.
 begin_as_named() {
     while IFS= read -r path; do

@@ -16,10 +16,10 @@ pub(crate) const WINDOW_BYTES: u64 = 16 << 20;
 /// Maximum number of windows of a view. Some files are read at several places in turn, and
 /// unmapping a window makes all processors wait for each other.
 pub(crate) const WINDOWS_MAX: usize = 4;
-/// Bytes per step of a search.
 /// The size of a sector: the smallest block of file systems, at whose multiples files begin.
 pub(crate) const SECTOR_BYTES: u64 = 512;
 
+/// Bytes per step of a search.
 const FIND_BYTES: u64 = 64 << 10;
 /// The minimum cost of a search, in bytes of fuel.
 const FIND_FUEL: u64 = 32;
@@ -357,8 +357,8 @@ impl<'s> View<'s> {
         self.array(at).map(u64::from_be_bytes)
     }
 
-    /// Whether the rest of the sector after a file that ends at `end` is unused: all zeros, or the
-    /// source ends. False at a multiple of a sector with bytes after it, of which nothing is known.
+    /// Whether the rest of the sector after a file that ends at `end` is unused: all zeros, or past the end
+    /// of the source. False if `end` is the end of a sector: the bytes after it prove nothing.
     pub(crate) fn is_slack(&mut self, end: u64) -> bool {
         let left = self.length().saturating_sub(end);
         let bytes = (end.next_multiple_of(SECTOR_BYTES) - end).min(left);

@@ -8,8 +8,10 @@ use crate::output::standard::end;
 use crate::{Outcome, complain, interrupt};
 
 /// Runs a program to its exit code, which is 2 if any of its threads panicked, even if no other thread
-/// noticed. A panic that was [taken](panics::take) and reported does not count.
+/// noticed. A panic that was [taken](panics::take) and reported does not count. The program must not have
+/// started threads before.
 pub fn guarded(program: impl FnOnce() -> u8) -> ExitCode {
+    quarrier_core::region::fit_address_space();
     panics::watch(quarrier_messages::is_panic_caught);
     interrupt::outlive_long_files();
     let (code, panicked) = match panics::caught(program) {

@@ -32,8 +32,8 @@ pub fn watch() -> Arc<AtomicBool> {
     stop
 }
 
-/// Sets the flag also when the terminal is closed, for commands that must tidy up; not under `nohup`,
-/// which ignores that signal.
+/// Sets the flag also when the terminal is closed, for commands that must tidy up; but not under `nohup`,
+/// which makes the process ignore that signal.
 pub(crate) fn watch_hangup(stop: &Arc<AtomicBool>) {
     if !is_ignored(SIGHUP) {
         // If the handler cannot be installed, the default action remains: the signal ends the process.

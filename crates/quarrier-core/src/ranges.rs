@@ -1,9 +1,9 @@
-//! Lists of ranges of a source, in order and apart from each other.
+//! Sorted lists of ranges of a source that neither overlap nor touch.
 
 use std::ops::Range;
 
-/// Adds a range to such a list, and merges it with the last one if they touch. It must not start
-/// before the last one; an empty one is ignored.
+/// Appends a range to a sorted list, and merges it with the last range if they overlap or touch. It must
+/// not start before the last range. An empty range is ignored.
 ///
 /// ```
 /// let mut list = vec![0..512];
@@ -19,7 +19,7 @@ pub fn push_merged(list: &mut Vec<Range<u64>>, range: Range<u64>) {
     }
 }
 
-/// Makes such a list of ranges in any order.
+/// Sorts ranges, merges those that overlap or touch, and drops empty ones.
 pub fn merged(mut ranges: Vec<Range<u64>>) -> Vec<Range<u64>> {
     ranges.retain(|range| !range.is_empty());
     ranges.sort_unstable_by_key(|range| range.start);

@@ -23,7 +23,7 @@ pub fn into_inner<T>(mutex: Mutex<T>) -> T {
 
 /// Sets a stop flag when it is dropped, also by a panic.
 ///
-/// Held by the reader of results, it stops the work that produces them once nobody waits for more.
+/// If the reader of results holds it, the work that produces them stops once nobody waits for more.
 #[derive(Debug, Default)]
 pub struct StopOnDrop(Arc<AtomicBool>);
 

@@ -1,8 +1,8 @@
 //! Integers of variable length.
 
 /// Reads an integer of seven bits per byte, the lowest first, in which all bytes but the last have
-/// their highest bit set (LEB128). `next` supplies the bytes. `None` if they end early, or if more
-/// than `bytes_max` follow, of which ten hold 64 bits.
+/// their highest bit set (LEB128). `next` supplies the bytes. `None` if they end early, or if the
+/// integer has more than `bytes_max` bytes; ten bytes hold 64 bits.
 ///
 /// ```
 /// let mut bytes = [0xE5, 0x8E, 0x26].into_iter();
@@ -20,7 +20,7 @@ pub fn read(bytes_max: u32, mut next: impl FnMut() -> Option<u8>) -> Option<u64>
     None
 }
 
-/// As [`read`], from the front of `bytes`.
+/// Reads an integer as [`read`] does, and removes its bytes from the front of `bytes`.
 pub fn take(bytes_max: u32, bytes: &mut &[u8]) -> Option<u64> {
     read(bytes_max, || {
         let (byte, rest) = bytes.split_first()?;
@@ -48,7 +48,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_number_is_read_back_and_what_follows_is_left(
+        fn every_number_is_read_back_and_later_bytes_are_left(
             value: u64,
             bits in 0u32..64,
             rest: Vec<u8>,

@@ -88,7 +88,7 @@ pub fn read(
     Ok(reader.unreadable)
 }
 
-/// Refuses a file whose bytes cannot be read for sure.
+/// Refuses a file whose bytes cannot be located, or whose size is implausible.
 ///
 /// # Errors
 /// [`Error::FileSystem`] if the location of the bytes is unknown, or if the file is implausibly large for

@@ -91,7 +91,7 @@ fn blocks(
         if packed_bytes > PACKED_BYTES_MAX || packed_at + packed_bytes > fork_bytes {
             return Ok(Content::lost(DAMAGED));
         }
-        // Only zlib's streams tell how long the last block is.
+        // The decoder of zlib accepts a shorter last block; the others need its exact length.
         let is_zlib = packing == Packing::ZlibOrPlain;
         let unpacked_bytes = if is_zlib { BLOCK_BYTES } else { length };
         content.pieces.push(PackedPiece {
@@ -110,8 +110,8 @@ fn blocks(
 /// The offset in the fork and the length of each block.
 type List = Vec<(u64, u64)>;
 
-/// The blocks of a fork with resources: a head has the offset of the only resource, which begins with
-/// the offsets and lengths of the blocks. `None` if the list is damaged.
+/// The blocks of a fork with a resource: the header of the fork has the offset of the only resource, which
+/// begins with the offsets and lengths of the blocks. `None` if the list is damaged.
 fn resource_list(
     part: &Part<'_>,
     content: &Content,
@@ -154,8 +154,8 @@ fn number(bytes: &[u8], at: usize) -> u64 {
     u32_at(bytes, at).into()
 }
 
-/// Reads a table of a fork; `None` if the fork is too short or the memory does not suffice, since the
-/// table can be as long as the fork, and thus as the volume.
+/// Reads a table of a fork; `None` if the fork is too short, or if there is not enough memory: the table
+/// can be as long as the fork, and thus as the volume.
 fn table(part: &Part<'_>, content: &Content, at: u64, bytes: u64) -> Result<Option<Vec<u8>>> {
     let bytes = bytes as usize;
     let mut table = Vec::new();

@@ -1,5 +1,5 @@
-//! Reads the content of a file at any offset. [`read`](crate::read) is the same in order, and its twin in
-//! tests.
+//! Reads the content of a file at any offset. [`read`](crate::read) reads it in order, and is the reference
+//! in tests.
 
 use std::io;
 use std::ops::Range;
@@ -54,8 +54,8 @@ impl FileContent {
     /// Fills `buffer` with the bytes from `offset` on.
     ///
     /// # Errors
-    /// An error if the range is not in the file, if a byte of the source cannot be read, or if its
-    /// compressed bytes are damaged.
+    /// An error if the range is not in the file, if a byte of the source cannot be read, or if compressed
+    /// bytes are damaged.
     pub fn read_at(&self, source: &dyn Source, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
         let end = offset.checked_add(buffer.len() as u64).filter(|&end| end <= self.size);
         let end = end.ok_or(io::ErrorKind::UnexpectedEof)?;
@@ -75,7 +75,7 @@ impl FileContent {
         }
     }
 
-    /// The runs from an offset in the concatenated runs on; the first may start before it.
+    /// The runs from an offset in the concatenated runs on. The first one may start before that offset.
     fn runs_from(&self, offset: u64) -> impl Iterator<Item = (u64, Run)> + '_ {
         let first = self.starts.partition_point(|&start| start <= offset).saturating_sub(1);
         let starts = self.starts[first..].iter().copied();
@@ -120,7 +120,7 @@ impl FileContent {
             let at = offset + filled as u64;
             let start = at - at % unit_bytes;
             self.unpack_unit(source, start..start.saturating_add(unit_bytes), &mut plain)?;
-            // Less than a unit, whose size fits.
+            // Less than a unit, so it fits.
             let inside = (at - start) as usize;
             let count = (unit_bytes as usize - inside).min(buffer.len() - filled);
             let unpacked = plain.get(inside..).unwrap_or_default();
@@ -255,7 +255,7 @@ fn fill_front(buffer: &mut [u8], bytes: &[u8]) {
     rest.fill(0);
 }
 
-/// Reads bytes of the source, all of them.
+/// Fills `buffer` from the source.
 fn fill(source: &dyn Source, at: u64, buffer: &mut [u8]) -> io::Result<()> {
     match read_full_at(source, at, buffer)? {
         count if count == buffer.len() => Ok(()),

@@ -76,7 +76,7 @@ fn segments(packed: &[u8], plain: &mut [u8]) -> Option<()> {
     Some(())
 }
 
-/// Copies a piece that may be followed by other bytes; false if it is too short.
+/// Copies the start of `bytes`; false if they are too short.
 fn fill(bytes: &[u8], plain: &mut [u8]) -> bool {
     bytes.len() >= plain.len() && copy(&bytes[..plain.len()], plain)
 }

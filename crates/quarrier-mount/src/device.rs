@@ -22,7 +22,7 @@ const HELPERS: [&str; 2] = ["fusermount3", "fusermount"];
 /// The helper passes the open device over the socket with this number.
 const HELPER_SOCKET: &str = "_FUSE_COMMFD";
 
-/// Mounts an empty connection at `point` and returns its device. `name` is shown by `mount` and `df`.
+/// Mounts a new FUSE connection at `point`, and returns its device. `mount` and `df` show `name`.
 ///
 /// # Errors
 /// [`Error::Device`], [`Error::Refused`].
@@ -76,7 +76,7 @@ fn mount_by_helper(
     }
     let failed = |error: io::Error| format!("fusermount3: {error}");
     let (ours, theirs) = UnixStream::pair().map_err(failed)?;
-    // The child inherits it.
+    // The helper inherits its end of the socket.
     fcntl_setfd(&theirs, FdFlags::empty()).map_err(|error| failed(error.into()))?;
     let mut child = helper(|command| {
         command.arg("-o").arg(&options).arg("--").arg(point);
@@ -91,7 +91,7 @@ fn mount_by_helper(
     let device = received(&ours);
     let mut reason = String::new();
     if let Some(stderr) = child.stderr.take() {
-        // Read from a program that ends; only its first words matter.
+        // The helper ends by itself, and only the first line of its message is reported.
         let _ = stderr.take(4096).read_to_string(&mut reason);
     }
     let _ = child.wait();
@@ -132,7 +132,7 @@ fn helper<T>(run: impl Fn(&mut Command) -> io::Result<T>) -> io::Result<T> {
     result
 }
 
-/// Unmounts what is mounted at `point`, even if files of it are open.
+/// Unmounts the file system at `point`, even if files on it are open.
 ///
 /// # Errors
 /// The system's error.

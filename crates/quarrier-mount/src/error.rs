@@ -26,7 +26,7 @@ pub enum Error {
         /// The reason.
         reason: String,
     },
-    /// The kernel and this program do not understand each other, or no thread can be started.
+    /// The handshake with the kernel fails, or no thread can be started.
     Session {
         /// The mount point.
         point: PathBuf,

@@ -5,12 +5,12 @@
 //!                            └─ reads ─→ queue ─→ readers ─→ quarrier::mount::Tree ─→ bytes or EIO
 //! ```
 //!
-//! [`quarrier::mount::Tree`] defines what the mount shows; this crate connects it to the kernel. The crate
-//! `fuser` speaks the protocol. `device` mounts and unmounts, because `fuser` unmounts what is at the path
-//! again when a session ends, which may be somebody else's file system.
+//! [`quarrier::mount::Tree`] defines the contents of the mount; this crate connects it to the kernel. The
+//! crate `fuser` speaks the protocol. `device` mounts and unmounts, because `fuser` unmounts the path when a
+//! session ends, even if somebody else's file system is there by then.
 //!
-//! A reader that hangs, as over a network, delays no answer about names, and other reads only if all
-//! readers hang. Memory is bounded by the readers' buffers of at most a MiB each.
+//! A reader that hangs, for example on a network, delays no answer about names, and delays other reads only
+//! if all readers hang. Each reader has a buffer of at most a MiB, which bounds the memory.
 
 mod device;
 mod error;

@@ -11,11 +11,11 @@ use quarrier_core::threads;
 
 /// Maximum number of bytes that the kernel may request at once.
 pub(crate) const READ_BYTES_MAX: u32 = 1 << 20;
-/// The number of threads. More than the concurrent requests of a remote source, since some reads only
-/// wait for bytes in flight.
+/// The number of threads: more than the concurrent requests of a remote source, since some reads only
+/// wait for bytes that other reads requested.
 pub(crate) const READERS: usize = 16;
-/// Reads that wait for a thread. Each belongs to a thread of another program, or to a read-ahead of the
-/// kernel; if there are more, other requests wait, too.
+/// Maximum number of reads that wait for a thread. Each belongs to a thread of another program, or to a
+/// read-ahead of the kernel; if there are more, other requests wait, too.
 const WAITING_MAX: usize = 1024;
 
 /// A read that the kernel waits for.
@@ -50,7 +50,7 @@ impl Readers {
         Ok(Readers { jobs })
     }
 
-    /// Lets a thread read, and reply.
+    /// Queues a read for the threads, one of which replies.
     pub(crate) fn read(&self, inode: u64, offset: u64, size: u32, reply: ReplyData) {
         // If all threads have ended, the reply is an error.
         if let Err(refused) = self.jobs.send(Job { inode, offset, size, reply }) {
@@ -63,11 +63,11 @@ impl Readers {
 fn work(tree: &Tree, waiting: &Mutex<Receiver<Job>>) {
     let mut buffer = Vec::new();
     loop {
-        // Waits under the lock: the other threads wait for the lock instead.
+        // This thread waits for a job while it holds the lock; the other threads wait for the lock.
         let job = lock(waiting).recv();
         let Ok(Job { inode, offset, size, reply }) = job else { return };
         if size > READ_BYTES_MAX {
-            // Not agreed with the kernel, which would show a shorter answer as zeros.
+            // The kernel agreed to smaller reads, and would show a short answer as zeros.
             reply.error(Errno::EIO);
             continue;
         }

@@ -15,7 +15,7 @@ use rustix::process::{getgid, getuid};
 
 use crate::readers::{READ_BYTES_MAX, READERS, Readers, errno};
 
-/// How long the kernel may remember names and attributes: they never change.
+/// How long the kernel may cache names and attributes, which never change.
 const KEPT: Duration = Duration::from_secs(24 * 60 * 60);
 const BLOCK_BYTES: u32 = 4096;
 const NAME_BYTES_MAX: u32 = 255;
@@ -37,7 +37,7 @@ impl Requests {
 
 impl Filesystem for Requests {
     fn init(&mut self, _: &Request, config: &mut KernelConfig) -> io::Result<()> {
-        // The larger of the two bounds a read; the kernel may have lower limits.
+        // The larger of these two values limits a read. The kernel may have lower limits.
         let _ = config.set_max_write(READ_BYTES_MAX);
         if let Err(most) = config.set_max_readahead(READ_BYTES_MAX) {
             let _ = config.set_max_readahead(most);

@@ -16,7 +16,7 @@ use crate::error::{Error, Result};
 use crate::readers::Readers;
 use crate::requests::Requests;
 
-/// How long to wait for the kernel after unmounting: it ends the session at once, unless files are open.
+/// Maximum time to wait after unmounting. The kernel ends the session at once, unless files are open.
 const END: Duration = Duration::from_millis(300);
 
 /// Options of a mount.
@@ -28,22 +28,22 @@ pub struct MountOptions {
 
 impl MountOptions {
     /// Lets other users read, too. By default the kernel refuses them, root included. Unless root mounts,
-    /// it needs `user_allow_other` in `/etc/fuse.conf`.
+    /// `/etc/fuse.conf` must have `user_allow_other`.
     pub fn allow_other(mut self, allow_other: bool) -> Self {
         self.allow_other = allow_other;
         self
     }
 }
 
-/// A mount. Nothing unmounts it but [`Mounted::unmount`], and somebody else.
+/// A mount. It remains until [`Mounted::unmount`], or until somebody else unmounts it.
 pub struct Mounted {
     point: PathBuf,
-    /// The number of the file system, to recognise it.
+    /// The device number of the file system, by which to recognise it.
     device: u64,
     session: BackgroundSession,
 }
 
-/// Checks that a tree can be mounted at `point`, and returns its absolute path.
+/// Checks that `point` can be a mount point, and returns its absolute path.
 ///
 /// # Errors
 /// [`Error::MountPoint`] unless it is an empty folder.
@@ -69,7 +69,7 @@ pub fn check_mount_point(point: &Path) -> Result<PathBuf> {
     point.canonicalize().map_err(failed)
 }
 
-/// Mounts a tree at a folder, and answers the kernel by threads until the mount ends.
+/// Mounts a tree at a folder, and starts threads that answer the kernel until the mount ends.
 ///
 /// # Errors
 /// Those of [`check_mount_point`]; [`Error::Device`] without `/dev/fuse`, [`Error::Refused`] without the
@@ -100,8 +100,8 @@ impl Mounted {
         self.session.guard.is_finished()
     }
 
-    /// Unmounts it, even if files of it are open; their readers get errors when this process ends. Takes at
-    /// most a second. Does nothing if it has ended.
+    /// Unmounts it, even if files on it are open; programs that read these get errors when this process
+    /// ends. Takes at most a second. Does nothing if the mount has ended.
     ///
     /// # Errors
     /// The system's error.
@@ -110,7 +110,7 @@ impl Mounted {
             return match self.session.guard.join() {
                 // Somebody unmounted it.
                 Ok(Ok(())) => Ok(()),
-                // Nobody answers the kernel any more.
+                // The session failed, so nothing answers the kernel any more.
                 _ => device::detach(&self.point),
             };
         }

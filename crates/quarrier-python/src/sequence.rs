@@ -6,7 +6,8 @@ use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PySlice};
 
-/// Returns the place of an index, which counts from the end if it is negative. `noun` names a row.
+/// Returns the position of an index, which counts from the end if it is negative. `noun` is the word for a
+/// row in errors.
 ///
 /// # Errors
 /// `IndexError` if there is no such row.

@@ -49,8 +49,8 @@ struct Settings {
     process: u32,
 }
 
-/// Opens a path or URL. A `raw` one is opened as its own bytes, and a raw URL by a request for its `first`
-/// bytes: from an offset, or at the end.
+/// Opens a path or URL; with `raw`, as its own bytes. The request that opens a raw URL asks for its `first`
+/// bytes: an offset and a length, or no offset and a length at the end.
 #[pyfunction]
 #[pyo3(signature = (name, *, cache=None, memory=None, requests=None, raw=false, first=None))]
 pub(crate) fn open_source(
@@ -186,8 +186,8 @@ impl Source {
         }
     }
 
-    /// Reads each (offset, length), with fewer bytes at the end. Of a remote source, missing bytes are
-    /// fetched by few concurrent requests.
+    /// Reads each (offset, length), with fewer bytes at the end. Fetches the missing bytes of a remote source
+    /// by few concurrent requests.
     fn read_ranges<'py>(
         &self,
         py: Python<'py>,
@@ -202,8 +202,9 @@ impl Source {
             .collect();
         let found = PyList::empty(py);
         let mut left = &spans[..];
-        while let Some((group, rest)) = first_group(left) {
-            left = rest;
+        while !left.is_empty() {
+            let group;
+            (group, left) = left.split_at(count_at_once(left));
             py.check_signals()?;
             let mut buffers = buffers_of(group).map_err(|error| of_io(py, error, &self.name()))?;
             self.fill(py, group, &mut buffers)?;
@@ -232,20 +233,20 @@ impl Source {
     }
 }
 
-/// The maximum number of bytes, and of ranges, that are read at once: their bytes are in memory twice, and
+/// The maximum number of bytes, and of ranges, that are read at once: the bytes are in memory twice, and
 /// those of a remote source are pinned.
 const GROUP_BYTES_MAX: u64 = 32 << 20;
 const GROUP_RANGES_MAX: usize = 1000;
 
-/// Splits off the ranges to read at once: at least one, if any is left.
-fn first_group(spans: &[Range<u64>]) -> Option<(&[Range<u64>], &[Range<u64>])> {
+/// How many of the first ranges are read at once: at least one, if there is any.
+fn count_at_once(spans: &[Range<u64>]) -> usize {
     let mut bytes = 0u64;
     let fits = |span: &&Range<u64>| {
         bytes = bytes.saturating_add(span.end - span.start);
         bytes <= GROUP_BYTES_MAX
     };
     let count = spans.iter().take(GROUP_RANGES_MAX).take_while(fits).count();
-    spans.split_at_checked(count.max(1))
+    count.max(1).min(spans.len())
 }
 
 /// Allocates a buffer for each range.

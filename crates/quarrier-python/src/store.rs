@@ -29,7 +29,7 @@ pub(crate) struct Store {
     kept: Mutex<Option<Arc<DataFolder>>>,
 }
 
-/// The lines about a source to issue as warnings.
+/// Lines about a source, to be issued as warnings.
 #[derive(Default)]
 struct Said {
     notices: Vec<String>,

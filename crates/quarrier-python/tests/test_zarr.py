@@ -120,7 +120,7 @@ REQUESTS = st.one_of(
 
 
 def plain(data: bytes | None, wanted: Any) -> bytes | None:
-    """What a request means."""
+    """The bytes that a request selects."""
     match wanted:
         case _ if data is None:
             return None

@@ -81,9 +81,10 @@ impl Remote {
         RemoteSource::open(&self.shared, Location::parse(url)?, None, Some(stop))
     }
 
-    /// As [`Remote::open_unless`], with a request for the bytes that will be read first: an object that
-    /// is read once then costs one request. It asks for no more than a request and a quarter of the memory
-    /// may have. With a cache on disk, which may hold these bytes, it opens as [`Remote::open_unless`].
+    /// Opens an object as [`Remote::open_unless`] does, by a request for the bytes that will be read first,
+    /// so that an object that is read once costs one request. The maximum size of a request and a quarter
+    /// of the memory limit these bytes. With a cache on disk, which may hold them, it opens exactly as
+    /// [`Remote::open_unless`].
     ///
     /// # Errors
     /// As [`Remote::open_unless`].

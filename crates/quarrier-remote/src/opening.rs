@@ -58,7 +58,7 @@ pub(crate) async fn open(
 ) -> Result<OpenedObject> {
     let mut attempts = Attempts::new(&options.retry, options.retry.attempts_max);
     let mut connects = 0;
-    // They have to be in memory until they are read.
+    // These bytes stay in memory until they are read.
     let bytes_max = options.request_bytes_max.min(options.memory_bytes_max / 4);
     let wanted = wanted.and_then(|wanted| wanted.request(bytes_max));
     let mut asked = wanted.unwrap_or_else(|| first(name, options));

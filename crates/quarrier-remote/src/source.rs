@@ -212,7 +212,7 @@ impl RemoteSource {
             object.link.counting.asked(count);
             return Ok(());
         }
-        // They were replaced by those of another flight, and are read like any others.
+        // Another flight has replaced the bytes: read them like any others.
         self.read_unless(offset, &mut buffer[..count], stop).map(drop)
     }
 

@@ -63,7 +63,7 @@ pub enum Error {
     },
 }
 
-/// What an error is about.
+/// The cause of an error, for callers that map errors to codes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Cause {
@@ -92,7 +92,7 @@ impl Error {
         Error::Table { name: name.to_string(), reason: reason.to_string() }
     }
 
-    /// What this error is about.
+    /// The cause of this error.
     pub fn cause(&self) -> Cause {
         let error = match self {
             Error::Text { .. } => return Cause::Statement,

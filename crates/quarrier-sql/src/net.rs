@@ -18,8 +18,8 @@ pub(crate) fn caught_now<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
     panics::caught(work).unwrap_or_else(|panicked| Err(Error::Internal(panicked)))
 }
 
-/// Runs work that may wait for a disk or take long on a thread for blocking work, and turns a panic
-/// into an error.
+/// Runs work that may block on a disk or take long. It runs on a thread for blocking work, and a panic
+/// becomes an error.
 pub(crate) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T> + Send + 'static,
 ) -> Result<T> {

@@ -277,7 +277,7 @@ fn packed_by_apple(volume: &mut Volume) {
     }
 }
 
-/// The block with the place of the journal, which follows it.
+/// The block with the location of the journal, and the journal after it.
 const JOURNAL: usize = 210;
 const JOURNAL_BLOCKS: usize = 16;
 

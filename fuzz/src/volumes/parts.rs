@@ -31,7 +31,7 @@ pub(crate) fn runs(name: &str, length: usize) -> Vec<u8> {
 
 /// LZVN that packs only runs of equal bytes.
 pub(crate) fn lzvn(plain: &[u8]) -> Vec<u8> {
-    /// A match of three bytes at distance 1, and the least and greatest length of a match at the same
+    /// A match of three bytes at distance 1, and the minimum and maximum length of a match at the same
     /// distance.
     const FIRST: [u8; 2] = [0, 1];
     const MORE: std::ops::RangeInclusive<usize> = 16..=271;

@@ -52,6 +52,7 @@ fn possible(condition: &Condition, table: &Table, row: usize) -> Vec<Option<bool
         Condition::Not(inner) => of(inner).into_iter().map(|truth| Some(!truth?)).collect(),
         Condition::And(one, other) => pairs(one, other, false),
         Condition::Or(one, other) => pairs(one, other, true),
+        Condition::Unknown(inner) if is_never_unknown(inner) => vec![Some(false)],
         Condition::Unknown(inner) => {
             of(inner).into_iter().map(|truth| Some(truth.is_none())).collect()
         }
@@ -126,12 +127,36 @@ fn truth(condition: &Condition, table: &Table, row: usize) -> Result<Option<bool
         Condition::Or(one, other) => {
             joined([one, other].map(|side| truth(side, table, row)), true)?
         }
+        // DataFusion does not evaluate it, so an overflow in it is not an error of the statement.
+        Condition::Unknown(inner) if is_never_unknown(inner) => Some(false),
         Condition::Unknown(inner) => Some(truth(inner, table, row)?.is_none()),
     })
 }
 
-/// The result of a comparison. If one side is the literal NULL, it is NULL whatever the other side is,
-/// even if that has no value.
+/// Whether a condition is true or false in every row, whatever its operands are.
+fn is_never_unknown(condition: &Condition) -> bool {
+    match condition {
+        Condition::IsNull(..) | Condition::Unknown(_) => true,
+        Condition::Not(inner) => is_never_unknown(inner),
+        Condition::And(one, other) | Condition::Or(one, other) => {
+            is_never_unknown(one) && is_never_unknown(other)
+        }
+        Condition::Compare(_, left, right) => is_literal(left) && is_literal(right),
+        Condition::Between { operand, low, high, .. } => {
+            [operand, low, high].into_iter().all(is_literal)
+        }
+        Condition::In { operand, list, .. } => is_literal(operand) && list.iter().all(is_literal),
+        Condition::Like { .. } | Condition::Truth(_) => false,
+    }
+}
+
+/// Whether an operand is a literal that is not NULL.
+fn is_literal(operand: &Operand) -> bool {
+    matches!(operand, Operand::Literal(..)) && !is_null(operand)
+}
+
+/// The result of a comparison. It is NULL if one side is the literal NULL, even if the other side has no
+/// value.
 fn compared(
     op: Comparison,
     left: &Operand,

@@ -1,4 +1,4 @@
-// What the C++ interface guarantees besides results: exceptions, callbacks that stop or throw, threads,
+// The guarantees of the C++ interface besides results: exceptions, callbacks that stop or throw, threads,
 // forks.
 #include <atomic>
 #include <cstdio>

@@ -246,7 +246,8 @@ impl Search<'_, '_, '_> {
                 }
             }
         }
-        // Data that follow a fragment in the same file get as far as the fragment itself.
+        // Data later in the right fragment can fit as well as its start. So of equal misfits, the earlier place
+        // comes first.
         far.sort_by_key(|(misfit, place, at, ..)| (*misfit, *place, *at));
         for (_, place, _, left, extents) in far.into_iter().take(FAR_READ_MAX) {
             let (step, _) = self.read_on(&extents, left, u64::MAX);

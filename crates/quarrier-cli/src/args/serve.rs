@@ -13,7 +13,7 @@ use super::{auto_count, quiet_arg, workers_arg, wrong};
 use crate::log::{self, log_arg};
 use crate::quantity::size_in;
 
-/// What to serve, and to whom.
+/// The options of `quarrier serve`.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Serve {

@@ -33,7 +33,7 @@ fn error_message(error: Error) -> String {
 fn run_until(asked: &Mount, stop: &Arc<AtomicBool>) -> Result<Outcome, String> {
     let written = asked.stats.iter().map(|path| path.as_path());
     Sources::of([&asked.source]).refuse_overwriting(written).map_err(error_message)?;
-    // Opening a source can take long.
+    // Checked first, because opening a source can take long.
     quarrier_mount::check_mount_point(&asked.point).map_err(|error| error.to_string())?;
     let opener = Opener::new(asked.cache.options(), host::environment(), stop);
     let named = opener.only(&asked.source).map_err(error_message)?;
@@ -54,7 +54,7 @@ fn run_until(asked: &Mount, stop: &Arc<AtomicBool>) -> Result<Outcome, String> {
     warn_of_cache(&opener);
     let started = Instant::now();
     if !asked.quiet {
-        // If standard output is closed, the mount is useful nevertheless.
+        // The mount is useful even if standard output is closed.
         let _ = print(&ready_line(&asked.point, &tree));
     }
     wait(&tree, &mounted, stop);
@@ -76,7 +76,7 @@ fn ready_line(point: &Path, tree: &Tree) -> String {
 }
 
 /// Waits until the mount ends or `stop` becomes true. Reports the first failed read at once, since the
-/// program that reads gets only a number.
+/// program that reads gets only an error number.
 fn wait(tree: &Tree, mounted: &Mounted, stop: &AtomicBool) {
     let mut is_reported = false;
     while !stop.load(Ordering::Relaxed) && !mounted.has_ended() {

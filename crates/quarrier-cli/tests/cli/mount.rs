@@ -1,5 +1,5 @@
-//! `quarrier mount`: what other programs see, by a real mount. Where mounting is not permitted, each test
-//! checks that the command says so.
+//! `quarrier mount`, as other programs see a real mount. Where mounting is not permitted, each test checks
+//! that the command says so.
 
 use std::ffi::OsStr;
 use std::fs::{self, File};
@@ -16,7 +16,7 @@ use crate::carve_free::does;
 use crate::harness::{Lab, Ran, drain, noise, run, send, skip, wait, works};
 use crate::remote::{Act, Server};
 
-/// The longest that a signal may take to end a mount, on a busy machine.
+/// Maximum time that a signal may take to end a mount, on a busy machine.
 const END: Duration = Duration::from_secs(1);
 
 /// A running mount at `m` in a lab.
@@ -446,7 +446,7 @@ fn a_file_that_shrinks_gives_an_error_and_no_zeros() {
 }
 
 #[test]
-fn what_cannot_be_mounted_is_refused_in_one_line() {
+fn unsuitable_sources_and_mount_points_are_refused_in_one_line() {
     let lab = Lab::with("bytes");
     fs::create_dir_all(lab.path("m")).unwrap();
     fs::create_dir_all(lab.path("full")).unwrap();
@@ -486,8 +486,8 @@ fn a_missing_device_and_a_missing_right_are_refused_in_one_line() {
     other.current_dir(lab.path("")).stdin(Stdio::null());
     let probe = [&nobody[..], &[quarrier, "--version"]].concat();
     let probe: Vec<&OsStr> = probe.into_iter().map(OsStr::new).collect();
-    // The lab's folder belongs to its owner alone.
-    let open = fs::Permissions::from(std::os::unix::fs::PermissionsExt::from_mode(0o755));
+    // By default, only its owner can enter the lab's folder.
+    let open = std::os::unix::fs::PermissionsExt::from_mode(0o755);
     fs::set_permissions(lab.path(""), open).unwrap();
     if works("setpriv", &probe) {
         run(other, b"").refuses(&["cannot"]);

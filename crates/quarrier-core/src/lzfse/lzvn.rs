@@ -15,7 +15,7 @@ struct Step {
     distance: Option<usize>,
 }
 
-/// Decompresses a block into `out`, up to `end`. If `is_open`, the end marker may be missing.
+/// Decompresses a block into `out`, up to `end`. The end marker may be missing if `is_open`.
 ///
 /// # Errors
 /// If the block is damaged or has another length.

@@ -1,6 +1,6 @@
 //! Decoders of LZFSE and LZVN, the compression of newer macOS disk images and of compressed files in
-//! HFS+ and APFS. LZFSE has blocks of literals and matches in finite state entropy, LZVN blocks, and
-//! uncompressed blocks.
+//! HFS+ and APFS. An LZFSE stream has blocks of literals and matches in finite-state entropy coding, LZVN
+//! blocks, and uncompressed blocks.
 //!
 //! ```text
 //!  "bvx2" header, tables │ literals ←─ │ lengths and distances ←─     both are read from their end
@@ -27,11 +27,11 @@ const LITERAL_STATES: usize = 1024;
 const LENGTH_SYMBOLS: usize = 20;
 const DISTANCE_SYMBOLS: usize = 64;
 const SYMBOLS: usize = 2 * LENGTH_SYMBOLS + DISTANCE_SYMBOLS + 256;
-/// Header sizes: with uncompressed tables, and without compressed ones.
+/// Header sizes: `bvx1` with its uncompressed tables, and `bvx2` without its compressed ones.
 const HEADER1_BYTES: usize = 50 + 2 * SYMBOLS;
 const HEADER2_BYTES: usize = 32;
 
-/// Extra bits of each symbol of a literal count, a match length and a distance.
+/// Extra bits of each symbol of a literal count, and of a match length.
 const LITERALS_BITS: [u8; LENGTH_SYMBOLS] =
     [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2, 3, 5, 8];
 const LENGTH_BITS: [u8; LENGTH_SYMBOLS] =
@@ -117,7 +117,7 @@ fn part(packed: &[u8], at: usize, bytes: usize) -> io::Result<&[u8]> {
     packed.get(at..).and_then(|packed| packed.get(..bytes)).ok_or_else(cut)
 }
 
-/// The header of a block with finite state entropy.
+/// The header of a block with finite-state entropy coding.
 struct Header {
     /// Size of the header itself.
     bytes: usize,

@@ -337,9 +337,11 @@ impl std::fmt::Display for Plan {
 }
 
 impl Plan {
-    /// Returns the size of a buffer: the owned bytes and their context, in whole pages.
-    pub(super) fn capacity_bytes(&self, need: Need) -> usize {
-        let around = need.before_bytes + need.after_bytes + 2 * PAGE_BYTES;
-        (self.buffer_bytes + around).next_multiple_of(PAGE_BYTES)
+    /// Returns the size of a buffer: the owned bytes and their context, as far as a source of
+    /// `length` bytes has them, in whole pages.
+    pub(super) fn capacity_bytes(&self, need: Need, length: u64) -> usize {
+        let wanted = self.buffer_bytes + need.before_bytes + need.after_bytes;
+        let present = usize::try_from(length).unwrap_or(usize::MAX);
+        (wanted.min(present) + 2 * PAGE_BYTES).next_multiple_of(PAGE_BYTES)
     }
 }

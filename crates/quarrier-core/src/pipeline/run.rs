@@ -76,7 +76,8 @@ impl Pipeline<'_> {
         let epoch = Instant::now();
         let timeline = Mutex::new(Timeline::default());
         // Declared before the values that borrow from them, so dropped after them.
-        let (permits, buffers) = pools(&plan, need, self.memory);
+        let capacity = plan.capacity_bytes(need, self.source.length());
+        let (permits, buffers) = pools(&plan, capacity, self.memory);
         let turnstile = Turnstile::new(sink, start, Some(self.source));
         let crew =
             Crew { source: Some(self.source), kernel, stop: self.stop, epoch, timeline: &timeline };
@@ -173,7 +174,8 @@ pub(super) fn run_stream<K: Kernel>(
     plan.reason = "a stream can only be read sequentially";
     let epoch = Instant::now();
     let timeline = Mutex::new(Timeline::default());
-    let (_, buffers) = pools(&plan, need, settings.memory);
+    let capacity = plan.capacity_bytes(need, u64::MAX);
+    let (_, buffers) = pools(&plan, capacity, settings.memory);
     let turnstile = Turnstile::new(sink, 0, None);
     let crew = Crew { source: None, kernel, stop: settings.stop, epoch, timeline: &timeline };
     let feed = StreamFeed::new(name, reader, need, plan.buffer_bytes, settings.stop, &buffers);
@@ -181,13 +183,12 @@ pub(super) fn run_stream<K: Kernel>(
     finish(plan, turnstile.into_end(), 0, epoch, timeline, settings.stop)
 }
 
-/// Makes permits for windows, or buffers, whichever the plan uses.
-fn pools(plan: &Plan, need: Need, memory: Option<Memory<'_>>) -> (BufferPool<()>, BufferPool) {
+/// Makes permits for windows, or buffers of `capacity` bytes, whichever the plan uses.
+fn pools(plan: &Plan, capacity: usize, memory: Option<Memory<'_>>) -> (BufferPool<()>, BufferPool) {
     let count = plan.buffers.max(1);
     if plan.access == Access::Window {
         return (BufferPool::new(vec![(); count]), BufferPool::new(Vec::new()));
     }
-    let capacity = plan.capacity_bytes(need);
     let lent = memory.and_then(|memory| (0..count).map(|_| memory(capacity)).collect());
     let buffers = lent.unwrap_or_else(|| AlignedBuffer::side_by_side(count, capacity));
     (BufferPool::new(Vec::new()), BufferPool::new(buffers))

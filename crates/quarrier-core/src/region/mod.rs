@@ -14,7 +14,7 @@ mod shared;
 
 pub use aligned::{AlignedBuffer, HostMemory, PAGE_BYTES};
 pub use changing::{AsData, ChangingBytes};
-pub use freed::{give_back_freed_memory, stay_small};
+pub use freed::{fit_address_space, give_back_freed_memory, stay_small};
 pub use large::prefer_large_pages;
 pub use mapped::MappedWindow;
 pub use pool::{BufferPool, Lease};

@@ -18,7 +18,7 @@ const CHECKPOINT_MAP: u32 = 0xC;
 /// Set in the length of a checkpoint area that is a tree rather than contiguous.
 const IN_PIECES: u32 = 1 << 31;
 const CHECKPOINTS_MAX: u32 = 1 << 16;
-/// Maximum number of earlier checkpoints to read; a ring has some hundred.
+/// Maximum number of earlier checkpoints to read; a ring has a few hundred.
 const EARLIER_MAX: usize = 512;
 const VOLUMES_MAX: usize = 100;
 const LEVELS_MAX: u16 = 16;
@@ -83,8 +83,8 @@ pub(crate) fn superblock(part: &Part<'_>, boot: &[u8; BOOT_BYTES]) -> Result<Sup
     Ok(latest)
 }
 
-/// The superblocks of the checkpoints before `latest`, of which the latest comes first. Of those with
-/// the same object map, one suffices.
+/// Returns the superblocks of the checkpoints before `latest`, the newest first, with one for each object
+/// map.
 ///
 /// # Errors
 /// As [`superblock`].
@@ -293,8 +293,8 @@ impl<'p, 's> Container<'p, 's> {
         self.visit(tree, tree.root, LEVELS_MAX, &mut seen, is_before, walk, see).map(|_| ())
     }
 
-    /// Passes the entries of the leaves of a tree to `see` whose blocks are not in `seen`, if its object
-    /// numbers are block numbers. Damaged nodes are left out.
+    /// Passes to `see` the entries of those leaves of a tree whose blocks are not in `seen`. The tree must
+    /// refer to its nodes by block number. Skips damaged nodes.
     ///
     /// # Errors
     /// If the walk was stopped or takes too long.
@@ -326,7 +326,8 @@ impl<'p, 's> Container<'p, 's> {
         Ok(())
     }
 
-    /// Adds the numbers and blocks of objects in leaves of an object map whose blocks are not in `seen`.
+    /// Adds the number and block of each object in those leaves of an object map whose blocks are not in
+    /// `seen`.
     ///
     /// # Errors
     /// As [`fresh_leaves`](Self::fresh_leaves).
@@ -342,7 +343,7 @@ impl<'p, 's> Container<'p, 's> {
         })
     }
 
-    /// Passes the keys of a leaf to `see`, if its block is not in `seen`. Other nodes have none.
+    /// Passes the keys of a node to `see` if it is a leaf and its block is not in `seen`.
     ///
     /// # Errors
     /// As [`fresh_leaves`](Self::fresh_leaves).

@@ -14,7 +14,7 @@ const NAME: u8 = 9;
 const INODE_BYTES: usize = 92;
 /// The type of the extended field that describes the data stream.
 const STREAM: u8 = 8;
-/// The type of the field with the name.
+/// The type of the extended field with the name.
 const NAME_FIELD: u8 = 4;
 const FIELDS_MAX: usize = 64;
 /// The attribute's bytes are in a stream rather than in its record.

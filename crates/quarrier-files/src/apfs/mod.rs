@@ -1,7 +1,7 @@
 //! APFS: a container with volumes, and a tree of files in each.
 //!
-//! Apple's *Apple File System Reference*. The latest checkpoint is read; deleted files are those that
-//! only earlier ones have, see `remains`. Snapshots are not listed.
+//! Apple's *Apple File System Reference*. The latest checkpoint is read; `remains` lists the files that
+//! only earlier checkpoints have as deleted. Snapshots are not listed.
 
 mod container;
 mod inode;

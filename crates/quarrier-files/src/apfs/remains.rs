@@ -1,8 +1,8 @@
 //! Deleted files and folders: those of earlier checkpoints that the latest one lacks. Nodes are never
 //! changed in place, so an earlier checkpoint can be read until its blocks are overwritten.
 //!
-//! The maps and trees of checkpoints share most nodes. A map refers to its nodes by block, so a node that
-//! was seen has only known nodes below it.
+//! The maps and trees of checkpoints share most nodes. A map refers to its nodes by block number, so all
+//! nodes below one that was seen were seen, too.
 
 use std::collections::HashSet;
 
@@ -33,8 +33,8 @@ struct Seen {
     inodes: HashSet<u64>,
 }
 
-/// Emits the deleted files of the volumes: each as in the latest of the `earlier` checkpoints that has
-/// it, of which the latest comes first.
+/// Emits the deleted files of the volumes, each as in the latest checkpoint that has it. `earlier` begins
+/// with the latest checkpoint.
 ///
 /// # Errors
 /// If the walk was stopped or takes too long, or an entry cannot be passed on.
@@ -94,8 +94,7 @@ fn emit(path: String, number: u64, found: Inode, walk: &mut Walk<'_>) -> Result<
     stream.map_or(Ok(()), |stream| walk.emit(stream))
 }
 
-/// The numbers of the inodes in leaves whose blocks are not in `seen`, in order. Damaged nodes have
-/// none.
+/// The numbers of the inodes in leaves whose blocks are not in `seen`, in order. Skips damaged nodes.
 fn fresh(
     container: &mut Container<'_, '_>,
     files: Files,
@@ -121,7 +120,7 @@ fn fresh(
     Ok(numbers)
 }
 
-/// The path of an inode by the names of its folders; `None` if it is too long.
+/// The path of an inode, made of the names of its folders; `None` if it is too long.
 fn path(
     container: &mut Container<'_, '_>,
     files: Files,

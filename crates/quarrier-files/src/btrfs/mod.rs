@@ -1,7 +1,7 @@
 //! Btrfs on one device: chunks, trees, and the subvolumes below the first one.
 //!
 //! The *Btrfs on-disk format* of its documentation. A subvolume or snapshot appears as a folder inside
-//! its parent subvolume. Deleted files are those of old leaves, see `remains`.
+//! its parent subvolume. `remains` finds deleted files in old leaves.
 
 mod chunks;
 mod inode;
@@ -64,7 +64,7 @@ struct Lister<'p, 's> {
     /// Folders already visited, as tree and inode.
     seen: HashSet<(u64, u64)>,
     folders: Vec<Folder>,
-    /// The file trees found, and the paths of their root directories.
+    /// The file trees found so far, and the paths of their root directories.
     roots: HashMap<u64, (Files, String)>,
 }
 
@@ -177,7 +177,7 @@ impl Lister<'_, '_> {
         Ok(())
     }
 
-    /// Reads all leaves that their trees do not have.
+    /// Reads all leaves that are no longer part of their trees.
     fn remains(&mut self, walk: &mut Walk<'_>) -> Result<Remains> {
         let mut remains = Remains::default();
         let chunks = self.trees.chunks().all().to_vec();
@@ -190,7 +190,7 @@ impl Lister<'_, '_> {
                 let Some(files) = self.roots.get(&leaf.owner()).map(|(files, _)| *files) else {
                     continue;
                 };
-                // If that cannot be decided, the tree may have it.
+                // If this cannot be decided, skip the leaf: the tree may still have it.
                 let used = known(self.trees.leaf_of(files.root, leaf.first_key(), walk))?;
                 if used.is_some_and(|used| used != at) {
                     remains.add(&mut self.trees, files, &leaf, walk)?;

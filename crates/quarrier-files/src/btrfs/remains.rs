@@ -1,6 +1,6 @@
 //! Deleted files and folders. Trees are never changed in place: each commit writes new nodes, and the
-//! old ones remain until something overwrites them. So a leaf in a chunk of metadata that its tree does
-//! not have is an earlier state of a part of that tree.
+//! old ones remain until something overwrites them. So if a chunk of metadata has a leaf that its tree
+//! lacks, that leaf is an earlier state of a part of the tree.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use crate::error::{Result, known};
 use crate::part::{Part, u16_at, u32_at};
 use crate::walk::Walk;
 
-/// The name of an inode: the key has the parent.
+/// The type of items with the name of an inode. Their keys have the parent.
 const REFERENCE: u8 = 12;
 /// Maximum number of inodes and of extents in old leaves.
 const FOUND_MAX: usize = 1 << 19;
@@ -32,7 +32,7 @@ pub(super) struct Remains {
 /// The latest items of a deleted inode, each with the generation of its leaf.
 #[derive(Default)]
 struct Gone {
-    /// Whether the inode had a name, the generation, the item.
+    /// Whether the inode had a name, its generation, and its item.
     inode: Option<(bool, u64, Vec<u8>)>,
     name: Option<(u64, Named)>,
     extents: BTreeMap<u64, (u64, Option<Stored>)>,
@@ -68,7 +68,7 @@ impl Remains {
             let Some(Some(gone)) = self.found.get_mut(&id) else { continue };
             match item.key.kind {
                 INODE => {
-                    // An inode without a name is one whose deletion had begun.
+                    // The deletion of an inode without a name had begun.
                     let has_name = u32_at(item.data, 40) > 0;
                     let is_newer = gone.inode.as_ref().is_none_or(|(had_name, before, _)| {
                         (has_name, generation) > (*had_name, *before)

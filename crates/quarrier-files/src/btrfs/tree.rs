@@ -252,7 +252,7 @@ impl<'p, 's> Trees<'p, 's> {
         }
     }
 
-    /// The address of the leaf of a tree that has the key, or would have it.
+    /// The address of the leaf of a tree in which the key is, or would be.
     ///
     /// # Errors
     /// A damaged node, and an exhausted step budget.
@@ -268,7 +268,7 @@ impl<'p, 's> Trees<'p, 's> {
         Ok(root.at)
     }
 
-    /// A leaf at an address, whether or not a tree has it; `None` if there is no valid one.
+    /// The leaf at an address, whether or not it is part of a tree; `None` if there is no valid one.
     pub(super) fn any_leaf(&self, at: u64) -> Option<Node> {
         let node_bytes = self.superblock.node_bytes();
         let place = self.chunks.places(at, node_bytes).next()?;

@@ -1,8 +1,8 @@
 //! HFS+ and HFSX: a catalog of all folders and files, sorted by parent folder.
 //!
 //! Apple's *Technical Note TN1150*. The catalog is read twice: first for folder names and targets of
-//! hard links, then for the entries. Deleted files are those whose records remain outside of the
-//! catalog's order, see `remains`. The journal is not replayed.
+//! hard links, then for the entries. `remains` finds deleted files by records that remain outside of the
+//! catalog's order. The journal is not replayed.
 
 mod forks;
 mod packed;
@@ -97,7 +97,7 @@ pub(crate) fn list(part: &Part<'_>, boot: &[u8; BOOT_BYTES], walk: &mut Walk<'_>
     if let Err(error @ (crate::Error::TooMuch { .. } | crate::Error::Taken(_))) = first {
         return Err(error);
     }
-    // If leaves are out of reach, a record elsewhere does not prove a deletion.
+    // If some leaves could not be read, a record elsewhere does not prove a deletion.
     let has_remains = wants_deleted && first.is_ok();
     if has_remains {
         catalog.each_unused_leaf(walk, &used, &mut |node| remains.add_node(node, &volume))?;
@@ -181,7 +181,7 @@ impl Folders {
         self.names.insert(item.id, (parent, name));
     }
 
-    /// Adds a deleted folder, or the deleted target of a hard link, unless its place is taken.
+    /// Adds a deleted folder, or the deleted target of a hard link, unless its number is known already.
     fn add_deleted(&mut self, named: &Named) {
         let Named { parent, name, item } = named;
         if item.is_folder {

@@ -1,6 +1,6 @@
 //! Deleted folders and files. Deletion removes the record from its node without clearing the bytes, so
-//! copies remain in three places: behind the records of a node, in nodes that the catalog no longer
-//! uses, and in the journal, which has whole nodes as they were.
+//! copies remain in three places: after the records of a node, in nodes that the catalog no longer uses,
+//! and in the journal, which has earlier copies of whole nodes.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -12,12 +12,12 @@ use crate::error::Result;
 use crate::part::{Part, be16, be32, be64};
 use crate::walk::Walk;
 
-/// The first number of the user's folders and files.
+/// The first number of the user's folders and files (`kHFSFirstUserCatalogNodeID`).
 const FIRST_ID: u32 = 16;
 const KEY_BYTES: std::ops::RangeInclusive<usize> = 8..=516;
-/// Maximum number of deleted folders and files, at some 400 bytes each.
+/// Maximum number of deleted folders and files, at about 400 bytes each.
 const FOUND_MAX: usize = 1 << 20;
-/// The end of the journal is not read beyond this.
+/// Maximum number of bytes of the journal to read.
 const JOURNAL_BYTES_MAX: u64 = 1 << 30;
 /// Blocks in the journal begin at multiples of this.
 const STEP_BYTES: usize = 512;
@@ -32,7 +32,7 @@ pub(super) struct Remains {
 }
 
 impl Remains {
-    /// Adds the records behind those of a node.
+    /// Adds the records in the slack of a node, after its own records.
     pub(super) fn add_slack(&mut self, node: &Node, volume: &Volume) {
         let slack = node.slack();
         let mut at = 0;
@@ -59,7 +59,7 @@ impl Remains {
         self.add_slack(node, volume);
     }
 
-    /// Adds the records of the catalog nodes in the journal. Bytes that cannot be read have none.
+    /// Adds the records of the catalog nodes in the journal. Skips bytes that cannot be read.
     ///
     /// # Errors
     /// If the walk was stopped.
@@ -75,7 +75,7 @@ impl Remains {
         let mut at = journal.start;
         while at < journal.end {
             walk.check_stop()?;
-            // Each piece sees the rest of a node that begins in it.
+            // Each piece includes the rest of a node that begins in it.
             let length = (journal.end - at).min((READ_BYTES + node_bytes) as u64) as usize;
             let piece = &mut buffer[..length];
             if part.read(at, piece, "the journal").is_ok() {
@@ -118,7 +118,7 @@ impl Remains {
     }
 }
 
-/// A record at the start of `bytes`, and its length; `None` if none is there.
+/// Returns the record at the start of `bytes`, and its length; `None` if there is none.
 fn record(bytes: &[u8], volume: &Volume) -> Option<(Named, usize)> {
     let key_bytes = usize::from(be16(bytes, 0));
     // The parent, the length of the name, the name.
@@ -147,7 +147,7 @@ fn is_plausible(named: &Named, volume: &Volume) -> bool {
         && are_right(&item.resource)
 }
 
-/// The range of the journal in the volume; `None` if it has none, or on another device.
+/// The range of the journal in the volume; `None` if there is none, or if it is on another device.
 fn journal(part: &Part<'_>, volume: &Volume) -> Option<Range<u64>> {
     let at = u64::from(volume.journal_info?).checked_mul(volume.block_bytes)?;
     let mut info = [0; 52];

@@ -79,7 +79,7 @@ pub(super) struct Record<'n> {
 }
 
 impl<'n> Record<'n> {
-    /// Parses the record at the start of `bytes`, which may go on after it.
+    /// Parses the record at the start of `bytes`, which may have more bytes after it.
     pub(super) fn of(bytes: &'n [u8]) -> Option<Self> {
         let key_bytes = usize::from(be16(bytes, 0));
         let key = bytes.get(2..2 + key_bytes)?;
@@ -102,8 +102,8 @@ impl Node {
         has_room.then_some(Node { at, kind, height, next, records, bytes })
     }
 
-    /// Recognizes a leaf in bytes that may be anything: its records are in order, and the first one
-    /// follows the head.
+    /// Recognises a leaf in arbitrary bytes: its records are in order, and the first one follows the
+    /// header.
     pub(super) fn leaf(bytes: &[u8]) -> Option<Node> {
         if bytes.get(8..10) != Some(&[LEAF, 1][..]) || be16(bytes, 10) == 0 {
             return None;
@@ -114,7 +114,7 @@ impl Node {
         (first && ends && node.offset(node.records)? <= node.offsets_at()).then_some(node)
     }
 
-    /// The offset of a record, or of the first byte after all.
+    /// The offset of a record, or of the first byte after all records.
     fn offset(&self, index: usize) -> Option<usize> {
         let at = self.bytes.len().checked_sub(2 * (index + 1))?;
         Some(usize::from(be16(&self.bytes, at)))
@@ -237,8 +237,8 @@ impl<'p, 's> Tree<'p, 's> {
         self.node_bytes
     }
 
-    /// Passes each node to `see` that looks like a leaf and whose offset is not in `used`. Nodes that
-    /// cannot be read are left out.
+    /// Passes to `see` each node that looks like a leaf and whose offset is not in `used`. Skips nodes that
+    /// cannot be read.
     ///
     /// # Errors
     /// If the walk was stopped or takes too long.

@@ -46,7 +46,7 @@ pub(crate) struct Volume {
     pub(crate) block_bytes: u64,
     /// The number of blocks, capped by the size of the part.
     pub(crate) blocks: u64,
-    /// The block that has the place of the journal.
+    /// The block that has the location of the journal, if there is one.
     pub(super) journal_info: Option<u32>,
     /// The allocation file: a bitmap of blocks.
     pub(crate) allocation: Fork,

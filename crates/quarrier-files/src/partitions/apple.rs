@@ -1,7 +1,7 @@
 //! Apple partition map: a block for each partition, after a first block that describes the drivers.
 //!
-//! *Inside Macintosh: Devices*, chapter 3. Macs had it until 2006; CDs, DVDs and `.dmg` images still do.
-//! All numbers are big-endian.
+//! *Inside Macintosh: Devices*, chapter 3. Macs used it until 2006; CDs, DVDs and `.dmg` images still have
+//! one. All numbers are big-endian.
 
 use std::borrow::Cow;
 
@@ -35,7 +35,7 @@ pub(super) fn read(disk: &Part<'_>, boot: &[u8; BOOT_BYTES]) -> Result<Option<Ta
             ));
             return Ok(Some(table));
         };
-        // Each entry has the number of all.
+        // Each entry has the number of all entries.
         let count = be32(&entry, 4);
         if count > ENTRIES_MAX {
             return Err(disk.refused(at, "an Apple partition map with impossible values"));
@@ -52,12 +52,12 @@ pub(super) fn read(disk: &Part<'_>, boot: &[u8; BOOT_BYTES]) -> Result<Option<Ta
 fn block_bytes(disk: &Part<'_>, boot: &[u8; BOOT_BYTES]) -> Result<Option<u64>> {
     let stated = u64::from(be16(boot, 2));
     let is_disk = boot.starts_with(DISK);
-    // Some discs state blocks of 2,048 bytes but have a map in blocks of 512. With a wiped first block,
-    // the map after it may still be intact. The fourth entry of a map must not be taken for the first of
-    // one in larger blocks.
+    // Discs may state the size of their sectors although the map counts in blocks of 512 bytes, whose second
+    // or fourth entry must not be taken for the first one of a map in larger blocks, which has nothing at
+    // byte 512. If the first block was wiped, only blocks of 512 bytes are tried.
     let sizes: &[u64] = match stated {
-        512 | 1024 | 2048 | 4096 if is_disk => &[stated, 512],
-        _ if is_disk => &[512, 2048],
+        1024 | 2048 | 4096 if is_disk => &[512, stated],
+        _ if is_disk && stated != 512 => &[512, 2048],
         _ => &[512],
     };
     for &size in sizes {
@@ -100,7 +100,7 @@ fn name(kind: &[u8]) -> Option<Cow<'static, str>> {
         b"Apple_Boot" | b"Apple_Bootstrap" => "a boot loader",
         kind if kind.starts_with(b"Apple_Driver") => "drivers",
         b"Apple_FWDriver" | b"Apple_Patches" => "drivers",
-        // A type is printed, so it must not contain anything else.
+        // Types are printed, so other characters must not be in them.
         kind if kind.iter().all(u8::is_ascii_graphic) => {
             let kind = String::from_utf8_lossy(kind);
             return Some(Cow::Owned(format!("contents of the type {kind}")));

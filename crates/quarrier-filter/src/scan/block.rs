@@ -30,7 +30,7 @@ impl Place<'_> {
         self.block * BLOCK_ROWS
     }
 
-    /// How many rows the block has.
+    /// The number of rows of the block.
     pub(crate) fn rows(&self) -> usize {
         BLOCK_ROWS.min(self.table.segment_rows(self.segment) - self.first())
     }
@@ -46,7 +46,7 @@ pub(crate) struct Blocks<'p> {
     pub(crate) touched: Touched,
 }
 
-/// The rows of a node that is used more than once, as far as they were requested.
+/// The rows that a node selects, for a node that is used more than once; only the requested words are known.
 struct Cache {
     stamp: u64,
     /// A mask of the words that are known.
@@ -68,7 +68,7 @@ impl<'p> Blocks<'p> {
         }
     }
 
-    /// Keeps in `rows` those of `node`. `words` is a mask of the words of `rows` that are not 0;
+    /// Narrows `rows` to those that `node` selects. `words` is a mask of the words of `rows` that are not 0;
     /// returns the mask of those that are not 0 afterwards.
     pub(crate) fn narrow(
         &mut self,
@@ -136,7 +136,7 @@ impl<'p> Blocks<'p> {
             cache.have |= needed;
             let mut bits = cache.bits.take().unwrap_or_else(|| Box::new(Bits::NONE));
             if nothing_known {
-                // In place, because a copy costs as much as a test.
+                // Evaluate in place, because a copy costs as much as a test.
                 bits.set_words(needed, place.rows());
                 self.evaluate(node, place, &mut bits, needed);
             } else {
@@ -235,7 +235,7 @@ impl<'p> Blocks<'p> {
     }
 }
 
-/// Calls `visit` with the indexes of the bits of `words`.
+/// Calls `visit` with the index of each bit that is set in `words`.
 #[inline(always)]
 pub(crate) fn each(mut words: u64, mut visit: impl FnMut(usize)) {
     while words != 0 {
@@ -357,7 +357,7 @@ fn narrow_lanes<T: Lane>(
     }
 }
 
-/// Returns the rows of the block whose run is selected. Without ends there is one run.
+/// Returns the rows of the block whose run is selected. If `ends` is empty, there is one run.
 fn runs(ends: &[u32], wanted: &[bool], place: Place<'_>) -> Bits {
     let (first, after) = (place.first(), place.first() + place.rows());
     let mut found = Bits::NONE;

@@ -277,6 +277,11 @@ impl<'a> Binder<'a> {
         if has_null_operand(&bound.expr) {
             return Ok(Bound::literal(Value::Null, bound.kind, bound.at));
         }
+        if let Expr::IsNull(operand) | Expr::Is { operand, truth: None } = &bound.expr
+            && is_never_null(operand)
+        {
+            return Ok(Bound::literal(Value::Boolean(false), bound.kind, bound.at));
+        }
         Ok(bound)
     }
 
@@ -373,7 +378,7 @@ fn is_constant(expr: &Expr) -> bool {
 }
 
 /// Whether an operator has the literal NULL as an operand, so that its result is NULL. DataFusion does
-/// not evaluate the other operand either, so a fault there is none of the statement's.
+/// not evaluate the other operand either, so a fault there is not an error of the statement.
 fn has_null_operand(expr: &Expr) -> bool {
     let null = |expr: &Expr| matches!(expr, Expr::Literal(Value::Null));
     match expr {
@@ -381,6 +386,20 @@ fn has_null_operand(expr: &Expr) -> bool {
             null(left) || null(right)
         }
         Expr::In { operand, list } => null(operand) || matches!(&list[..], [one] if null(one)),
+        _ => false,
+    }
+}
+
+/// Whether no row makes an expression NULL, so that IS NULL is false. DataFusion does not evaluate such an
+/// expression, so a fault in it is not an error of the statement.
+fn is_never_null(expr: &Expr) -> bool {
+    match expr {
+        Expr::Literal(value) => !matches!(value, Value::Null),
+        Expr::IsNull(_) | Expr::Is { .. } => true,
+        Expr::Not(operand) => is_never_null(operand),
+        Expr::And(operands) | Expr::Or(operands) => operands.iter().all(is_never_null),
+        Expr::Compare { left, right, .. } => is_never_null(left) && is_never_null(right),
+        Expr::In { operand, list } => is_never_null(operand) && list.iter().all(is_never_null),
         _ => false,
     }
 }

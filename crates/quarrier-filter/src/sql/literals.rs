@@ -75,8 +75,8 @@ fn of_kind(text: &str, kind: Type, at: Location) -> Result<Bound> {
     Ok(Bound::literal(value, kind, at))
 }
 
-/// Converts a string literal beside a date or time: `ts > '2024-12-31'`. Beside a DATE it may also
-/// be a timestamp.
+/// Converts a string literal that is compared with a date or time: `ts > '2024-12-31'`. If it is compared
+/// with a DATE, it may also be a timestamp.
 pub(super) fn dated(bound: Bound, beside: Type) -> Result<Bound> {
     let Expr::Literal(Value::Text(text)) = &bound.expr else { return Ok(bound) };
     let kind = match beside {
@@ -88,7 +88,7 @@ pub(super) fn dated(bound: Bound, beside: Type) -> Result<Bound> {
     if bound.kind == Type::Text { of_kind(text, kind, bound.at) } else { Ok(bound) }
 }
 
-/// As [`dated`], for each value beside all others.
+/// Converts string literals as [`dated`] does, if one of the values is a date or time.
 pub(super) fn all_dated(values: Vec<Bound>) -> Result<Vec<Bound>> {
     let is_time = |kind: &Type| matches!(kind, Type::Date | Type::Time | Type::Timestamp);
     let Some(beside) = values.iter().map(|value| value.kind).find(is_time) else {

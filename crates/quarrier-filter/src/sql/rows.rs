@@ -184,7 +184,7 @@ impl Binder<'_> {
     }
 }
 
-/// Returns both, with a string literal beside a date converted.
+/// Returns both. If one is a date or time and the other a string literal, converts the literal.
 pub(super) fn both_dated(left: Bound, right: Bound) -> Result<(Bound, Bound)> {
     let left = literals::dated(left, right.kind)?;
     let right = literals::dated(right, left.kind)?;

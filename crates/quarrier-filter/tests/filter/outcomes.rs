@@ -14,6 +14,10 @@ fn a_fault_does_not_override_a_decided_outcome() {
         ("(i = 8 AND 1 / 0 = 1) IS FALSE", "TRUE"),
         ("i BETWEEN 8 AND 1 / 0", "FALSE"),
         ("CASE WHEN i = 7 THEN TRUE ELSE 1 / 0 = 1 END", "TRUE"),
+        // It is never NULL, so that it need not be evaluated.
+        ("(1 / 0 IS NOT NULL) IS UNKNOWN", "FALSE"),
+        ("(1 / (i - 7) IS NULL AND NOT 1 / (i - 7) IS NULL) IS NOT UNKNOWN", "TRUE"),
+        ("(1 / (i - 7) IS NULL) IS NULL", "FALSE"),
     ]);
 }
 

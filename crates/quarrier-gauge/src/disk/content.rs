@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  sector (512 bytes) = stamp of (seed, sector, generation), 8 bytes
-//!                     + 504 bytes of the sheet, from a sector that each write records
+//!                     + 504 bytes of a sector of the sheet; each write records which one
 //! ```
 //!
 //! The sheet is 1 MiB of random bytes, so no file system can compress it and no storage has seen it
@@ -23,7 +23,7 @@ use crate::statistics::SplitMix;
 pub(super) const SECTOR_BYTES: usize = 512;
 const STAMP_BYTES: usize = 8;
 const SHEET_BYTES: usize = 1 << 20;
-/// A hasty check compares one stamp in each block of this size.
+/// A quick check compares one stamp in each block of this size.
 const HASTY_BYTES: usize = 4096;
 
 /// The contents of a sector: the number of the write, modulo 256, and the sector of the sheet.
@@ -67,7 +67,7 @@ impl Content {
         let sectors = bytes.div_ceil(SECTOR_BYTES as u64);
         let first = |sector| Written { generation: 0, sheet_sector: sheet_sector(sector) };
         let mut written: Vec<AtomicU32> = Vec::with_capacity(sectors as usize);
-        // Lookups are random.
+        // Lookups are random, so small pages would miss the TLB.
         prefer_large_pages(written.as_ptr().cast(), sectors as usize * size_of::<AtomicU32>());
         written.extend((0..sectors).map(|sector| AtomicU32::new(first(sector).packed())));
         Content { seed, sheet, written }
@@ -84,7 +84,7 @@ impl Content {
         Written::unpacked(self.written[sector as usize].load(Ordering::Relaxed))
     }
 
-    /// Records that the sectors of this range now hold what [`Content::write`] made.
+    /// Records that the sectors of this range now have the bytes that [`Content::write`] made.
     pub(super) fn mark(&self, offset: u64, bytes: usize, generation: u8, held: u64) {
         let first = (offset / SECTOR_BYTES as u64) as usize;
         let sheet = held / SECTOR_BYTES as u64;
@@ -94,9 +94,9 @@ impl Content {
         }
     }
 
-    /// Fills `bytes` for a write at `offset`; both are whole sectors. `held` is the first offset
-    /// for which the buffer was filled before, if any: then it only renews the stamps. Returns that
-    /// offset for the next call and for [`Content::mark`].
+    /// Fills `bytes` for a write at `offset`; both are whole sectors. If the buffer was filled before,
+    /// `held` is the offset of the first time, and only the stamps are renewed. Returns that offset for the
+    /// next call and for [`Content::mark`].
     pub(super) fn write(
         &self,
         offset: u64,
@@ -151,8 +151,8 @@ impl Content {
         self.first_wrong_byte(offset, bytes)
     }
 
-    /// Like [`Content::first_wrong`], but compares only one stamp per page of large blocks, and that of
-    /// the last sector. A thread can do that while it reads from the page cache with little slowdown.
+    /// Like [`Content::first_wrong`], but of large blocks it compares only one stamp per page, and that of
+    /// the last sector. This hardly slows down a thread that reads from the page cache.
     pub(super) fn first_wrong_hastily(&self, offset: u64, bytes: &[u8]) -> Option<u64> {
         if bytes.len() < HASTY_BYTES || !offset.is_multiple_of(SECTOR_BYTES as u64) {
             return self.first_wrong(offset, bytes);

@@ -41,7 +41,7 @@ fn full() -> Vec<Job> {
     for streams in [1, 2, 4, 8] {
         jobs.push(throughput(Protocol::Tcp, LARGE, streams));
     }
-    // 1,472 bytes fit an Ethernet packet.
+    // 1,472 bytes fit into an Ethernet frame.
     for message_bytes in [1, 16, 64, 256, 1_472, 8 * KIB, 32 * KIB] {
         jobs.push(throughput(Protocol::Udp, message_bytes, 1));
     }

@@ -60,7 +60,7 @@ pub struct Trial {
     pub cpu_share: f64,
     /// The share of the trial in which all threads ran; 1 if there are more threads than CPUs.
     pub overlap: f64,
-    /// The clock measured beside the trial, in Hz; 0 if not measured.
+    /// The mean clock right before and after the trial, in Hz; 0 if not measured.
     pub clock_hertz: f64,
     /// The number of CPUs that its threads ran on.
     pub cores: usize,
@@ -94,7 +94,7 @@ pub struct Effort {
     pub warm_up: Duration,
     /// The planned time of a run.
     pub trial: Duration,
-    /// The maximum time of a reading, if `runs` are done by then.
+    /// The maximum time of a reading, unless it has fewer than `runs` runs by then.
     pub patience: Duration,
     /// A reading is done when the interval of its median reaches no further than this share on either
     /// side.
@@ -149,8 +149,8 @@ impl Effort {
         }
     }
 
-    /// The same effort for disks and networks: their answers vary more than a CPU's work, and a queue
-    /// takes time to fill.
+    /// The same effort for disks and networks, whose response times vary more than the speed of a CPU, and
+    /// whose queues take time to fill.
     pub(crate) fn for_answers(&self) -> Effort {
         Effort {
             warm_up: Duration::from_millis(1),

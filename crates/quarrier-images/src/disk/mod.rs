@@ -16,7 +16,7 @@ use quarrier_core::source::Source;
 use crate::fault::{invalid, room};
 pub(crate) use kept::BlockCache;
 
-/// The unit in which formats count, whatever the size of the sectors of the disk.
+/// The unit of sizes and offsets in image formats, whatever the sector size of the disk.
 pub(crate) const SECTOR_BYTES: u64 = 512;
 
 /// The location of a run of bytes of a disk.

@@ -19,7 +19,7 @@ use crate::bytes::u32_le;
 use crate::fault::{damaged, invalid, structure};
 
 const HEADER_BYTES: u64 = 12;
-/// Maximum size of a number, of seven bits per byte.
+/// Maximum size of a number, which has seven bits per byte.
 const NUMBER_BYTES_MAX: u32 = 9;
 const MAGIC: &[u8; 6] = b"\xFD7zXZ\0";
 /// Maximum size of an index, which has a few bytes per block.

@@ -1,4 +1,4 @@
-//! Zone maps: the least and greatest value of a segment or block, by which scans skip rows.
+//! Zone maps: the minimum and maximum of a segment or block, by which scans skip rows.
 
 /// The zone map of a segment or a block. Numbers, timestamps, days, booleans and dictionary codes
 /// are their own keys (for decimals, the mantissa). The key of a float is its [`float_key`], and

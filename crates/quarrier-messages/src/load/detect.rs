@@ -64,7 +64,7 @@ impl Format {
         let mut head = Vec::new();
         match compressed::reader(source)? {
             Some(reader) => {
-                // The load will report damage, with its position.
+                // Damage is not an error here: the load reports it, with its position.
                 let _ = reader.take(HEAD_BYTES).read_to_end(&mut head);
             }
             None => {
@@ -99,8 +99,8 @@ impl Format {
         })
     }
 
-    /// Guesses the format of bytes without any mark of a format: CSV if the first line looks like a
-    /// header, with a delimiter and without brackets; else JSON.
+    /// Guesses the format of bytes that indicate none: CSV if the first line looks like a header, with a
+    /// delimiter and without brackets; else JSON.
     pub fn guessed(head: &[u8]) -> Format {
         let line = head.split(|byte| *byte == b'\n').next().unwrap_or_default();
         let has = |bytes: &[u8]| line.iter().any(|byte| bytes.contains(byte));

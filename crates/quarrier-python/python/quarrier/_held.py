@@ -43,7 +43,7 @@ class HeldFiles:
     def using(self, name: str, read: Callable[[SourceFile], T], first: First | None = None) -> T:
         """Returns the result of `read` for a source.
 
-        If the source has to be opened, the request for that asks for the `first` bytes.
+        If the source must be opened first, the request for that asks for the `first` bytes.
         """
         if "://" not in name:
             return read(SourceFile(name, self.settings))
@@ -58,7 +58,7 @@ class HeldFiles:
             except RemoteChangedError:
                 if is_new:
                     raise
-            # The object has changed, and bytes of the old one must not count.
+            # The object has changed: open its new version, and read all spans from that.
             with slot.lock:
                 if slot.file is file:
                     slot.file = None

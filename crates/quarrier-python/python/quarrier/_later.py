@@ -25,7 +25,7 @@ _threads: _Threads | None = None
 async def in_thread(call: Callable[[], T]) -> T:
     """Returns the result of a call that another thread makes.
 
-    If the coroutine is cancelled, the call still ends by itself.
+    If the coroutine is cancelled, the call still runs to its end.
     """
     global _threads
     # A forked child has none of the threads.

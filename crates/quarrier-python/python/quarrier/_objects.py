@@ -65,12 +65,12 @@ class Objects:
         return f"{base.rstrip('/')}/{quote(key, safe=_SAFE)}{question}{query}"
 
     def read(self, key: str, spans: Sequence[Span]) -> list[bytes]:
-        """Reads spans of an object; those of a remote one by few concurrent requests."""
+        """Reads spans of an object; if it is remote, by few concurrent requests."""
         first = first_of(spans[0]) if spans else None
         return self._held.using(self._file_of(key), lambda file: read_spans(file, spans), first)
 
     def open(self, key: str, first: First | None = None) -> SourceFile:
-        """An object as a file, which others may share: only for reads at offsets."""
+        """An object as a file. Other callers may share it, so only read it at offsets."""
         return self._held.using(self._file_of(key), lambda file: file, first)
 
     def _file_of(self, key: str) -> str:
@@ -110,12 +110,12 @@ class Objects:
 
 
 def first_of(span: Span) -> First | None:
-    """The first request for an object of unknown length, by a reader of a span."""
+    """The first request for an object of unknown length, if a span of it will be read."""
     start, end = span
     if start is not None and start < 0:
         return None, -start
     start = start or 0
     if end is None:
-        # Whatever it has; the request is limited.
+        # All bytes up to the end; the client limits the request.
         return start, sys.maxsize
     return None if end < 0 else (start, max(0, end - start))

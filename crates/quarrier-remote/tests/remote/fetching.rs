@@ -83,7 +83,7 @@ fn ranges_close_together_are_one_request_and_those_far_apart_are_several() {
 }
 
 #[test]
-fn many_reads_fill_their_buffers_by_few_requests_and_stop_when_told() {
+fn many_reads_fill_their_buffers_by_few_requests_and_can_be_stopped() {
     let server = Server::new(noise(10_000_000, 3), |_| LATE);
     let mut options = exact();
     // Less than the ranges: they are read before they can be evicted.

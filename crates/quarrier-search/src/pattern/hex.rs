@@ -79,7 +79,7 @@ impl Parser<'_> {
             self.skip_blanks();
             if self.steps.len() > STEPS_MAX {
                 return Err(format!(
-                    "has more than {STEPS_MAX} bytes beside jumps, alternatives or negated bytes"
+                    "has more than {STEPS_MAX} bytes together with jumps, alternatives or negated bytes"
                 ));
             }
             match self.rest.chars().next() {

@@ -1,6 +1,7 @@
-//! Regexes in UTF-16 with assertions about the characters before and after a place: `\b`, and `^` and
-//! `$` of lines. The library's automata look at single bytes there, so they run without the assertions,
-//! which finds every start and others; this one then runs at each of these starts, with the assertions.
+//! Regexes in UTF-16 with assertions about the characters before and after a position: `\b`, and `^` and
+//! `$` of lines. The library's automata examine single bytes there. So they run without the assertions,
+//! and find every start of a match, and false ones; [`Exact`] then runs at each of these starts, with the
+//! assertions.
 
 use std::ops::Range;
 use std::sync::Mutex;
@@ -36,7 +37,7 @@ impl Exact {
         self.nfa.memory_usage()
     }
 
-    /// Returns the preferred match that begins with `range` and ends in it.
+    /// Returns the preferred match that begins at the start of `range` and ends in it.
     pub(super) fn at(&self, text: &[u8], range: Range<usize>) -> Option<Range<usize>> {
         let mut room = lock(&self.rooms).pop().unwrap_or_else(|| Room {
             stack: Vec::new(),
@@ -67,8 +68,8 @@ impl Exact {
         end
     }
 
-    /// Moves from the places before the byte at `at` to those after it; returns whether a match ends
-    /// before it.
+    /// Moves from the NFA states before the byte at `at` to those after it; returns whether a match ends
+    /// before that byte.
     fn follow(&self, text: &[u8], at: usize, byte: Option<u8>, room: &mut Room) -> bool {
         room.closed.clear();
         room.listed.clear();

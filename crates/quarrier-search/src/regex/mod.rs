@@ -76,7 +76,7 @@ pub(crate) struct BoundedRegex {
     ends: EarliestEnd,
     /// Its automaton, if the regex itself does not bound its matches.
     endless: Option<NFA>,
-    /// Confirms the starts that `regex` finds, if it lacks the assertions of a regex in UTF-16.
+    /// Confirms the starts that `regex` finds, if that was compiled without assertions: see [`exact`].
     exact: Option<Exact>,
 }
 

@@ -50,8 +50,8 @@ pub(super) fn has_assertions(hir: &Hir) -> bool {
     !looks.remove(Look::Start).remove(Look::End).is_empty()
 }
 
-/// Returns a regex that matches wherever `hir` does, and elsewhere: without the assertions about the
-/// characters before and after, except `^` and `$` of the whole text.
+/// Returns a regex that matches wherever `hir` does, and perhaps elsewhere: it lacks the assertions about
+/// the characters before and after, except `^` and `$` of the whole text.
 pub(super) fn without_assertions(hir: &Hir) -> Hir {
     let all = |subs: &[Hir]| subs.iter().map(without_assertions).collect::<Vec<Hir>>();
     let sub = |sub: &Hir| Box::new(without_assertions(sub));
@@ -310,7 +310,7 @@ mod tests {
                 }
             }
         }
-        // Half a pair of surrogates is no letter.
+        // Half of a surrogate pair is not a word character.
         let half = [0x00, 0xD8, b'a', 0];
         assert!(
             holds(Assertion::WordUnicode, &half, 2) && !holds(Assertion::WordUnicode, &half, 0)

@@ -371,7 +371,9 @@ impl Engine {
         for statement in statements {
             all.push(match statement.target() {
                 Ok(None) => self.planned(statement).await,
-                Ok(Some(_)) => Err(Error::text("COPY cannot run beside others; run it alone")),
+                Ok(Some(_)) => {
+                    Err(Error::text("COPY cannot run with other statements; run it alone"))
+                }
                 Err(error) => Err(error),
             });
         }
@@ -400,8 +402,8 @@ impl Engine {
         let hidden = statement.hidden_columns();
         self.open_all(named, hidden).await?;
         let tables = if hidden.is_none() { Default::default() } else { self.hidden_tables() };
-        // Lists and merged columns need the columns of tables.
-        let columns = match hidden.is_none() && !statement.merges_columns() {
+        // Lists, merged columns and names beside * need the columns of tables.
+        let columns = match hidden.is_none() && !statement.needs_columns() {
             true => Default::default(),
             false => self.columns_of_tables(),
         };

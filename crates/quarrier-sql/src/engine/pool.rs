@@ -10,11 +10,11 @@ use datafusion::execution::memory_pool::{
 };
 use quarrier_core::sync::lock;
 
-/// Bytes that consumers that can spill leave free, for the merges of sorted or spilled rows, joins
-/// and functions. Half of the free memory if that is less.
+/// Maximum number of bytes that spilling consumers leave free, for the merges of sorted or spilled rows,
+/// joins and functions. They leave half of the free memory if that is less.
 const KEPT_BYTES_MAX: usize = 256 << 20;
 
-/// Consumers with few, short-lived buffers, which get no share of memory.
+/// Consumers with few, short-lived buffers, which do not reduce the shares of others.
 const LIGHT: &str = "RepartitionExec";
 
 /// A memory limit for all statements together. Consumers that cannot spill take what they need;
@@ -40,7 +40,7 @@ impl Pool {
         Pool { bytes_max, state: Mutex::default() }
     }
 
-    /// The bytes that each consumer that can spill may take.
+    /// Maximum number of bytes for each spilling consumer.
     fn share(&self, state: &State) -> usize {
         let free = self.bytes_max.saturating_sub(state.held);
         let shared = free - (free / 2).min(KEPT_BYTES_MAX);

@@ -17,8 +17,8 @@ use super::rewrite_part;
 use crate::dialect::{DEPTH_MAX, Sql};
 use crate::output::Format;
 use crate::rewrite::{
-    ALL_ELEMENTS, KnownNames, Named, TREE_DEPTH_MAX, balance, hidden_columns, merges_columns,
-    named, text_of,
+    ALL_ELEMENTS, KnownNames, Named, TREE_DEPTH_MAX, balance, hidden_columns, named, needs_columns,
+    text_of,
 };
 use crate::{Error, Result};
 
@@ -231,10 +231,10 @@ impl Statement {
         hidden_columns_of(&mut self.inner)
     }
 
-    /// Whether the statement has a join by USING or NATURAL.
-    pub(super) fn merges_columns(&mut self) -> bool {
+    /// Whether the statement is rewritten by the columns of its tables, besides its lists.
+    pub(super) fn needs_columns(&mut self) -> bool {
         match &mut self.inner {
-            parser::Statement::Statement(statement) => merges_columns(&mut **statement),
+            parser::Statement::Statement(statement) => needs_columns(&mut **statement),
             // Knowing the columns of tables is never wrong.
             _ => true,
         }

@@ -61,7 +61,7 @@ pub struct Loaded {
     pub rounded: Vec<Rounded>,
     /// Damaged places in logs, which were skipped; one line each.
     pub damages: Vec<String>,
-    /// Notices about logs apart from damage, and of images, a line each.
+    /// Notices of images, and those about logs apart from damage; a line each.
     pub notices: Vec<String>,
     /// Bytes that were parsed.
     pub bytes: u64,

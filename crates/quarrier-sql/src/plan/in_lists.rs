@@ -1,6 +1,6 @@
-//! Stops DataFusion from merging lists that it merges wrongly. Its simplifier compares their elements as
-//! expressions, not as values, and forgets NULL: `x IN (a) AND x IN (b)` becomes FALSE, although `a` may
-//! equal `b`; `x NOT IN (1) OR x NOT IN (2)` becomes TRUE, also if `x` is NULL.
+//! Keeps DataFusion from merging IN lists that it merges wrongly. Its simplifier compares their elements as
+//! expressions, not as values, and ignores NULL: `x IN (a) AND x IN (b)` becomes FALSE, although `a` may
+//! equal `b`; `x NOT IN (1) OR x NOT IN (2)` becomes TRUE, even if `x` is NULL.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -11,10 +11,12 @@ use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::{BinaryExpr, Expr, LogicalPlan, Operator};
 use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
 
-/// Begins the aliases of operands while the rule runs. The simplifier only merges lists of equal operands.
+/// The prefix of the aliases that operands have while the rule runs. The simplifier merges only lists with
+/// equal operands.
 const MARK: &str = "operand of list ";
 
-/// A rule that simplifies expressions, but merges no lists if an expression has several of one operand.
+/// Runs a rule that simplifies expressions, but keeps it from merging the lists of an operand that has
+/// several in one expression.
 #[derive(Debug)]
 pub(super) struct InLists(pub(super) Arc<dyn OptimizerRule + Send + Sync>);
 
@@ -59,13 +61,13 @@ fn repeated(expr: &Expr) -> Result<HashSet<Expr>> {
     Ok(several.map(|(operand, _)| operand.clone()).collect())
 }
 
-/// The lists of an expression. A chain of OR also counts, since the simplifier makes a list of its
+/// The lists of an expression. A chain of OR counts as one, since the simplifier makes a list of its
 /// equalities.
 #[derive(Default)]
 struct Lists<'e> {
     /// The numbers of the lists of each operand.
     of: HashMap<&'e Expr, HashSet<usize>>,
-    /// For each node around the current one, the number of its chain of OR.
+    /// For each node that contains the current one, the number of the chain of OR that it is in, if any.
     chains: Vec<Option<usize>>,
     next: usize,
 }

@@ -11,7 +11,7 @@ use datafusion::sql::sqlparser::ast::{
 };
 use quarrier_messages::HiddenColumns;
 
-use super::lists::{TableColumns, has_lists};
+use super::lists::has_lists;
 use super::merged::{ComparesHidden, Relation, Relations};
 use super::names::names_of_with;
 use super::refused;
@@ -25,6 +25,11 @@ pub(crate) type HiddenTables = HashMap<String, HiddenColumns>;
 /// name.
 pub(crate) fn name_with_hidden(name: &str) -> String {
     format!("{name}\0")
+}
+
+/// The name of a table that may be registered with its hidden columns.
+pub(super) fn name_without_hidden(name: &str) -> &str {
+    name.trim_end_matches('\0')
 }
 
 /// Whether a name is that of a table with its hidden columns.
@@ -65,20 +70,17 @@ impl VisitorMut for Finder {
 ///
 /// # Errors
 /// A join would compare hidden columns, or a `*` cannot exclude them.
-pub(super) fn show<S: VisitMut>(
-    statement: &mut S,
-    (columns, tables): (&TableColumns, &HiddenTables),
-) -> Result<()> {
+pub(super) fn show<S: VisitMut>(statement: &mut S, tables: &HiddenTables) -> Result<()> {
     if tables.is_empty() {
         return Ok(());
     }
     let reason = reason(hidden_columns(statement));
     let given = names_of_with(statement);
-    let mut reader = HiddenColumnReader { tables, columns, given: &given, reason };
+    let mut reader = HiddenColumnReader { tables, given: &given, reason };
     ended(walk(statement, &mut reader))
 }
 
-/// What makes a statement read hidden columns, in the user's words.
+/// The reason why a statement reads hidden columns, in the user's words.
 fn reason(named: HiddenColumns) -> &'static str {
     let by_name = HiddenColumns { list_ends: false, ..named };
     if by_name.is_none() { "[*] and UNNEST of a list" } else { "_line, _offset and _message" }
@@ -86,9 +88,8 @@ fn reason(named: HiddenColumns) -> &'static str {
 
 struct HiddenColumnReader<'t> {
     tables: &'t HiddenTables,
-    columns: &'t TableColumns,
     given: &'t HashSet<String>,
-    /// What makes the statement read hidden columns.
+    /// The reason why the statement reads hidden columns, for errors.
     reason: &'static str,
 }
 
@@ -103,7 +104,7 @@ impl VisitorMut for HiddenColumnReader<'_> {
     }
 }
 
-impl<'t> HiddenColumnReader<'t> {
+impl HiddenColumnReader<'_> {
     fn select(&self, select: &mut Select) -> Result<()> {
         let mut from = Relations::default();
         for tables in &mut select.from {
@@ -129,7 +130,7 @@ impl<'t> HiddenColumnReader<'t> {
                     SelectItemQualifiedWildcardKind::ObjectName(name),
                     options,
                 ) => {
-                    let is_it = |table: &&Relation<'_>| {
+                    let is_it = |table: &&Relation| {
                         let known = table.qualifier.as_ref();
                         known.is_some_and(|known| last(name) == Some(&known.value))
                     };
@@ -148,19 +149,18 @@ impl<'t> HiddenColumnReader<'t> {
     /// The error for a `*` that cannot exclude hidden columns.
     fn star(&self) -> Error {
         refused(format!(
-            "* is not supported with {} over several tables, if one has no name, with EXCLUDE, and \
-             with an outer join by USING; name the columns",
+            "* is not supported with {} over several tables if it has EXCLUDE, if a table has no name, \
+             or if USING names a column of one of several subqueries; name the columns",
             self.reason
         ))
     }
 
-    fn tables(&self, tables: &mut TableWithJoins, from: &mut Relations<'t>) -> Result<()> {
+    fn tables(&self, tables: &mut TableWithJoins, from: &mut Relations) -> Result<()> {
         let first = from.tables.len();
         self.table(&mut tables.relation, from)?;
         for join in &mut tables.joins {
-            let left = first..from.tables.len();
             self.table(&mut join.relation, from)?;
-            from.join(&mut join.join_operator, left).map_err(|ComparesHidden| {
+            from.join(&mut join.join_operator, first).map_err(|ComparesHidden| {
                 refused(format!(
                     "NATURAL JOIN is not supported with {} if a side is a subquery or a table whose lists \
                      are unnested; write JOIN … USING (…)",
@@ -171,39 +171,29 @@ impl<'t> HiddenColumnReader<'t> {
         Ok(())
     }
 
-    fn table(&self, table: &mut TableFactor, from: &mut Relations<'t>) -> Result<()> {
+    fn table(&self, table: &mut TableFactor, from: &mut Relations) -> Result<()> {
         let relation = match table {
             TableFactor::NestedJoin { table_with_joins, alias: None } => {
                 return self.tables(table_with_joins, from);
             }
             TableFactor::Table { name, alias, args: None, .. } => {
-                let columns = self.columns(name, alias.as_ref());
                 let hidden = self.renamed(name, alias);
                 let qualifier = match alias {
                     Some(alias) => Some(alias.name.clone()),
                     None => last_ident(name).cloned(),
                 };
-                Relation { qualifier, hidden, columns }
+                Relation { qualifier, hidden }
             }
             TableFactor::Table { alias, .. }
             | TableFactor::Derived { alias, .. }
             | TableFactor::UNNEST { alias, .. } => {
                 let qualifier = alias.as_ref().map(|alias| alias.name.clone());
-                Relation { qualifier, hidden: HiddenColumns::default(), columns: None }
+                Relation { qualifier, hidden: HiddenColumns::default() }
             }
-            _ => Relation { qualifier: None, hidden: HiddenColumns::default(), columns: None },
+            _ => Relation { qualifier: None, hidden: HiddenColumns::default() },
         };
         from.tables.push(relation);
         Ok(())
-    }
-
-    /// The visible columns of an open table, unless it or its columns are renamed.
-    fn columns(&self, name: &ObjectName, alias: Option<&TableAlias>) -> Option<&'t [String]> {
-        let [ObjectNamePart::Identifier(ident)] = name.0.as_slice() else { return None };
-        let is_given = self.given.contains(&ident.value.to_ascii_lowercase());
-        let is_renamed = alias.is_some_and(|alias| !alias.columns.is_empty());
-        let columns = self.columns.get(&ident.value).filter(|_| !is_given && !is_renamed)?;
-        Some(columns)
     }
 
     /// Replaces a table's name by that with hidden columns. Returns these columns.

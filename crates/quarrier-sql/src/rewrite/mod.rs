@@ -44,7 +44,6 @@ pub(crate) use lists::{ALL as ALL_ELEMENTS, TableColumns};
 pub(crate) use names::KnownNames;
 pub(crate) use tables::{MESSAGES, Named, TypedMessages, named};
 pub(crate) use text::text_of;
-pub(crate) use using::merges_columns;
 
 use datafusion::sql::sqlparser::ast::{Statement, VisitMut};
 
@@ -66,9 +65,14 @@ pub(crate) fn rewrite<S: Rewritable>(statement: &mut S, known: &KnownNames) -> R
     ended(walk(statement, &mut outputs::Outputs))?;
     statement.caption(captions);
     using::merge(statement, known)?;
-    hidden::show(statement, (known.columns(), known.hidden()))?;
-    clauses::name_outputs(statement);
+    hidden::show(statement, known.hidden())?;
+    clauses::name_outputs(statement, known);
     Ok(())
+}
+
+/// Whether a statement is rewritten by the columns of its tables, besides its lists.
+pub(crate) fn needs_columns<S: VisitMut>(statement: &mut S) -> bool {
+    using::merges_columns(statement) || clauses::has_name_beside_star(statement)
 }
 
 /// Syntax that can be rewritten: a statement, or a query in one.

@@ -6,12 +6,12 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use datafusion::sql::sqlparser::ast::{
-    AccessExpr, Expr, Ident, ObjectName, ObjectNamePart, SelectItem, Subscript, TableFactor, Value,
-    VisitMut, VisitorMut,
+    AccessExpr, Expr, Ident, ObjectName, ObjectNamePart, SelectItem, Subscript, TableAlias,
+    TableFactor, Value, VisitMut, VisitorMut,
 };
 
 use super::clauses::Functions;
-use super::hidden::HiddenTables;
+use super::hidden::{HiddenTables, name_without_hidden};
 use super::lists::{TableColumns, is_star};
 use super::walk::{Flow, Stop, walk};
 
@@ -50,6 +50,22 @@ impl KnownNames {
     /// Sets the columns of tables, for statements that name lists.
     pub(crate) fn with_columns(self, columns: TableColumns) -> Self {
         KnownNames { columns, ..self }
+    }
+
+    /// The visible columns of an open table, unless WITH redefines it or an alias renames its columns. `given`
+    /// are the names of WITH.
+    pub(super) fn columns_of(
+        &self,
+        name: &ObjectName,
+        alias: Option<&TableAlias>,
+        given: &HashSet<String>,
+    ) -> Option<&[String]> {
+        let [ObjectNamePart::Identifier(ident)] = name.0.as_slice() else { return None };
+        let is_given = given.contains(&ident.value.to_ascii_lowercase());
+        let is_renamed = alias.is_some_and(|alias| !alias.columns.is_empty());
+        let name = name_without_hidden(&ident.value);
+        let columns = self.columns.get(name).filter(|_| !is_given && !is_renamed)?;
+        Some(columns)
     }
 
     /// The columns of tables, for statements that name lists.

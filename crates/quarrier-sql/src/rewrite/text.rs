@@ -2,7 +2,7 @@
 //!
 //! `sqlparser` takes two quotes in a string for one that is already escaped, and writes them unchanged: the
 //! string `a''b` becomes `'a''b'`, which is the string `a'b`. It does not change strings in which every
-//! quote is doubled, so it gets such strings.
+//! quote is doubled, so this module doubles them first.
 
 use std::fmt::Display;
 use std::ops::ControlFlow;

@@ -1,27 +1,26 @@
 //! Turns joins by USING and NATURAL into joins by ON, and the names of merged columns into their values: those of
-//! the left side, of the right one for a RIGHT JOIN, or of whichever is not NULL for a FULL JOIN. DataFusion shows
+//! the left side; of the right side for a RIGHT JOIN; of the side that is not NULL for a FULL JOIN. DataFusion shows
 //! the column of the table whose name sorts first, which may be NULL, and refuses the name in WHERE.
 
 use std::collections::{HashMap, HashSet};
-use std::ops::{ControlFlow, Range};
+use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
     BinaryOperator, Expr, Ident, Join, JoinConstraint, JoinOperator, ObjectName, ObjectNamePart,
-    OrderBy, OrderByKind, Query, ReplaceSelectElement, ReplaceSelectItem, Select, SelectItem,
-    SelectItemQualifiedWildcardKind, SetExpr, TableAlias, TableFactor, TableWithJoins, VisitMut,
-    VisitorMut, WildcardAdditionalOptions,
+    OrderBy, OrderByKind, Query, Select, SelectItem, SelectItemQualifiedWildcardKind, SetExpr,
+    TableFactor, TableWithJoins, Value, VisitMut, VisitorMut, WildcardAdditionalOptions,
 };
 
 use super::hidden::{exclude, last};
-use super::merged::constraint;
+use super::merged::{constraint, is_plain};
 use super::names::{KnownNames, names_of_with};
 use super::refused;
 use super::walk::{Flow, Stop, ended, walk};
 use crate::dialect::call;
 use crate::{Error, Result};
 
-/// Whether a statement has a join by USING or NATURAL, for which the columns of tables are needed.
-pub(crate) fn merges_columns<S: VisitMut>(statement: &mut S) -> bool {
+/// Whether a statement has a join by USING or NATURAL.
+pub(super) fn merges_columns<S: VisitMut>(statement: &mut S) -> bool {
     let mut finder = Finder { found: false };
     let _ = walk(statement, &mut finder);
     finder.found
@@ -102,13 +101,16 @@ impl<'c> Merger<'c> {
         }
         let mut tables = select.from.clone();
         let mut from = From::default();
+        let mut all = Side::default();
         for tables in &mut tables {
-            self.tables(tables, &mut from);
+            let side = self.tables(tables, &mut from);
+            all.merged.extend(side.merged);
+            all.order.extend(side.order);
         }
-        match from.outputs(&select.projection) {
+        match from.outputs(&all, &select.projection) {
             Some(outputs) if !from.is_unclear => {
                 (select.projection, select.from) = (outputs, tables);
-                from.replace(select, order)
+                replace(&all.merged, select, order)
             }
             // DataFusion shows any of the equal columns.
             _ if !from.is_outer => Ok(()),
@@ -116,17 +118,16 @@ impl<'c> Merger<'c> {
         }
     }
 
-    fn tables(&self, tables: &mut TableWithJoins, from: &mut From<'c>) {
-        let first = from.relations.len();
-        self.table(&mut tables.relation, from);
+    fn tables(&self, tables: &mut TableWithJoins, from: &mut From<'c>) -> Side {
+        let mut left = self.table(&mut tables.relation, from);
         for join in &mut tables.joins {
-            let left = first..from.relations.len();
-            self.table(&mut join.relation, from);
+            let right = self.table(&mut join.relation, from);
             if let Some(JoinConstraint::Using(names)) = constraint(&mut join.join_operator) {
                 names.iter_mut().for_each(|name| self.spell(name));
             }
-            from.join(&mut join.join_operator, left);
+            left = from.join(&mut join.join_operator, left, right);
         }
+        left
     }
 
     /// Replaces the name of a merged column by its known spelling.
@@ -138,14 +139,14 @@ impl<'c> Merger<'c> {
         }
     }
 
-    fn table(&self, table: &mut TableFactor, from: &mut From<'c>) {
+    fn table(&self, table: &mut TableFactor, from: &mut From<'c>) -> Side {
         let relation = match table {
             TableFactor::NestedJoin { table_with_joins, alias: None } => {
                 return self.tables(table_with_joins, from);
             }
             TableFactor::Table { name, alias, args, .. } => {
                 let columns = match args {
-                    None => self.columns_of(name, alias.as_ref()),
+                    None => self.known.columns_of(name, alias.as_ref(), self.given),
                     Some(_) => None,
                 };
                 let own = match name.0.last() {
@@ -162,16 +163,8 @@ impl<'c> Merger<'c> {
             _ => Relation { qualifier: None, columns: None },
         };
         from.relations.push(relation);
-    }
-
-    /// The columns of an open table, unless it or its columns are renamed.
-    fn columns_of(&self, name: &ObjectName, alias: Option<&TableAlias>) -> Option<&'c [String]> {
-        let [ObjectNamePart::Identifier(ident)] = name.0.as_slice() else { return None };
-        let is_given = self.given.contains(&ident.value.to_ascii_lowercase());
-        let is_renamed = alias.is_some_and(|alias| !alias.columns.is_empty());
-        let columns =
-            self.known.columns().get(&ident.value).filter(|_| !is_given && !is_renamed)?;
-        Some(columns)
+        let table = from.relations.len() - 1;
+        Side { tables: vec![table], merged: Vec::new(), order: vec![Shown::Rest(table)] }
     }
 }
 
@@ -183,88 +176,98 @@ struct Relation<'c> {
     columns: Option<&'c [String]>,
 }
 
-/// The tables of a FROM, and the columns that joins merge.
+/// The tables of a FROM.
 #[derive(Default)]
 struct From<'c> {
     relations: Vec<Relation<'c>>,
-    merged: Vec<Merged>,
     /// Whether a join stays as it is, because the table of a column is not known.
     is_unclear: bool,
     /// Whether a join that merges columns is an outer one.
     is_outer: bool,
 }
 
+/// One side of a join, or its result.
+#[derive(Default)]
+struct Side {
+    /// The places of its tables.
+    tables: Vec<usize>,
+    merged: Vec<Merged>,
+    /// The parts of `*` in the order of SQL-92: the columns that the last join merged come first.
+    order: Vec<Shown>,
+}
+
+/// A part of `*`.
+enum Shown {
+    Merged(Box<Merged>),
+    /// The columns of this table that are not merged.
+    Rest(usize),
+}
+
 /// A merged column.
-#[derive(Clone)]
+#[derive(Clone, PartialEq)]
 struct Merged {
     name: Ident,
     /// Its value; `None` if the table that has it is not known.
     value: Option<Expr>,
-    /// The tables that have it; `*` shows it in the place of the first. `None` is an unknown table.
+    /// The tables that have it; `None` is an unknown table.
     tables: Vec<Option<usize>>,
 }
 
 impl From<'_> {
-    /// Merges the columns of the tables from `left.end` on with those of `left`.
-    fn join(&mut self, operator: &mut JoinOperator, left: Range<usize>) {
-        use JoinOperator as J;
-        let right = left.end..self.relations.len();
-        let values = match operator {
-            J::Join(_) | J::Inner(_) => Values::Both,
-            J::Left(_) | J::LeftOuter(_) => Values::Left,
-            J::Right(_) | J::RightOuter(_) => Values::Right,
-            J::FullOuter(_) => Values::First,
-            _ => Values::None,
-        };
-        let Some(constraint) = constraint(operator) else { return };
-        let names = match constraint {
-            JoinConstraint::Using(names) => names.iter().filter_map(last).cloned().collect(),
-            JoinConstraint::Natural => self.common(left.clone(), right.clone()).unwrap_or_default(),
-            _ => return,
+    /// Joins two sides, and merges the columns that the constraint names.
+    fn join(&mut self, operator: &mut JoinOperator, left: Side, right: Side) -> Side {
+        let values = Values::of(operator);
+        let names = match constraint(operator) {
+            Some(JoinConstraint::Using(names)) => {
+                Some(names.iter().filter_map(last).cloned().collect())
+            }
+            Some(JoinConstraint::Natural) => self.common(&left, &right),
+            _ => return joined_sides(left, right, Vec::new()),
         };
         self.is_outer |= !matches!(values, Values::Both | Values::None);
-        let columns: Option<Vec<_>> = names
-            .iter()
-            .map(|name| Some((self.column(name, left.clone()), self.column(name, right.clone())?)))
-            .collect();
-        let Some(columns) = columns.filter(|columns| !columns.is_empty()) else {
+        let merged = names.and_then(|names: Vec<String>| {
+            let merged = names.iter().map(|name| self.merge(name, (&left, &right), values));
+            merged.collect::<Option<Vec<_>>>()
+        });
+        let Some(columns) = merged else {
             self.is_unclear = true;
-            return;
+            return joined_sides(left, right, Vec::new());
         };
-        let mut condition = Some(None);
-        for (one, other) in columns {
-            match (&one, values) {
-                (_, Values::None) | (None, Values::Right | Values::First) => {
-                    self.is_unclear = true;
-                    return;
-                }
-                _ => {}
-            }
-            let equality = one.as_ref().and_then(|one| equal(one, &other));
-            condition = condition.and_then(|before| Some(Some(and(before, equality?))));
-            self.merged.retain(|merged| !merged.is_part_of(one.as_ref(), &other));
-            self.merged.push(joined(one, other, values));
+        let (merged, equalities): (Vec<_>, Vec<_>) = columns.into_iter().unzip();
+        if let Some(equalities) = equalities.into_iter().collect::<Option<Vec<_>>>() {
+            constrain(operator, equalities);
         }
-        // Otherwise USING finds the unknown table.
-        if let Some(Some(condition)) = condition {
-            *constraint = JoinConstraint::On(condition);
+        joined_sides(left, right, merged)
+    }
+
+    /// Merges a column of both sides. Returns it with their equality; without that, USING remains, for
+    /// DataFusion to find the table of the left column. `None` if the value is not clear.
+    fn merge(
+        &self,
+        name: &str,
+        (left, right): (&Side, &Side),
+        values: Values,
+    ) -> Option<(Merged, Option<Expr>)> {
+        let (one, other) = (self.column(name, left), self.column(name, right)?);
+        match (&one, values) {
+            (_, Values::None) | (None, Values::Right | Values::First) => None,
+            _ => {
+                let equality = one.as_ref().and_then(|one| equal(one, &other));
+                Some((joined(one, other, values), equality))
+            }
         }
     }
 
     /// The column of one side with this name, which may be merged; `None` if its table is not known.
-    fn column(&self, name: &str, side: Range<usize>) -> Option<Merged> {
-        let is_it = |merged: &&Merged| {
-            let is_here = |table: &usize| side.contains(table);
-            merged.name.value == name && merged.tables.iter().flatten().all(is_here)
-        };
-        if let Some(merged) = self.merged.iter().find(is_it) {
+    fn column(&self, name: &str, side: &Side) -> Option<Merged> {
+        if let Some(merged) = side.merged.iter().find(|merged| merged.name.value == name) {
             return Some(merged.clone());
         }
-        let table = match side.len() {
-            1 => side.start,
-            _ => {
+        let table = match side.tables.as_slice() {
+            &[table] => table,
+            tables => {
                 let mut found = Vec::new();
-                for table in side {
+                for &table in tables {
                     let columns = self.relations[table].columns?;
                     found.extend(columns.iter().any(|column| column == name).then_some(table));
                 }
@@ -279,10 +282,11 @@ impl From<'_> {
     }
 
     /// The columns that both sides have; `None` if those of a table are not known.
-    fn common(&self, left: Range<usize>, right: Range<usize>) -> Option<Vec<String>> {
-        let columns = |side: Range<usize>| -> Option<Vec<&String>> {
+    fn common(&self, left: &Side, right: &Side) -> Option<Vec<String>> {
+        let columns = |side: &Side| -> Option<Vec<&String>> {
+            let tables = side.tables.iter();
             let columns: Option<Vec<&[String]>> =
-                self.relations[side].iter().map(|relation| relation.columns).collect();
+                tables.map(|&table| self.relations[table].columns).collect();
             Some(columns?.into_iter().flatten().collect())
         };
         let (left, right) = (columns(left)?, columns(right)?);
@@ -295,29 +299,28 @@ impl From<'_> {
         Some(common)
     }
 
-    /// The outputs, with one `t.*` for each table in place of `*`, and each merged column once. `None` if
-    /// a `*` has options, or a table has no name.
-    fn outputs(&self, outputs: &[SelectItem]) -> Option<Vec<SelectItem>> {
-        let mut all = Vec::with_capacity(outputs.len());
+    /// The outputs, with the parts of `*` in its place. `None` if a `*` has options, or a table has no
+    /// name.
+    fn outputs(&self, all: &Side, outputs: &[SelectItem]) -> Option<Vec<SelectItem>> {
+        let mut written = Vec::with_capacity(outputs.len());
         for output in outputs {
             match output {
                 SelectItem::Wildcard(options) => {
-                    let is_plain = options.opt_exclude.is_none()
-                        && options.opt_except.is_none()
-                        && options.opt_replace.is_none()
-                        && options.opt_rename.is_none()
-                        && options.opt_ilike.is_none();
-                    if !is_plain {
+                    if !is_plain(options) {
                         return None;
                     }
-                    for table in 0..self.relations.len() {
-                        all.push(self.columns_of(table)?);
+                    for part in &all.order {
+                        written.push(match part {
+                            Shown::Merged(merged) => shown(merged)?,
+                            &Shown::Rest(table) => self.rest(table, &all.merged)?,
+                        });
                     }
                 }
                 SelectItem::UnnamedExpr(Expr::Identifier(name)) => {
-                    let merged = self.merged.iter().find(|merged| merged.name.value == name.value);
-                    all.push(match merged {
-                        // The value gets its name below.
+                    let merged = all.merged.iter().find(|merged| merged.name.value == name.value);
+                    written.push(match merged {
+                        Some(merged) if self.is_shown(merged, outputs) => shown(merged)?,
+                        // [`replace`] puts the value in the place of the name.
                         Some(merged) => SelectItem::ExprWithAlias {
                             expr: Expr::Identifier(name.clone()),
                             alias: merged.name.clone(),
@@ -325,54 +328,109 @@ impl From<'_> {
                         None => output.clone(),
                     });
                 }
-                other => all.push(other.clone()),
+                other => written.push(other.clone()),
             }
         }
-        Some(all)
+        Some(written)
     }
 
-    /// `t.*`, with the merged columns whose place is there and without the others.
-    fn columns_of(&self, table: usize) -> Option<SelectItem> {
+    /// Whether a `t.*` of the outputs shows the column, too.
+    fn is_shown(&self, merged: &Merged, outputs: &[SelectItem]) -> bool {
+        use SelectItemQualifiedWildcardKind::ObjectName;
+        let qualifiers = || {
+            merged
+                .tables
+                .iter()
+                .flatten()
+                .filter_map(|&table| self.relations[table].qualifier.as_ref())
+        };
+        outputs.iter().any(|output| match output {
+            SelectItem::QualifiedWildcard(ObjectName(name), _) => {
+                qualifiers().any(|qualifier| last(name) == Some(&qualifier.value))
+            }
+            _ => false,
+        })
+    }
+
+    /// `t.*` without merged columns; `None` if the table has no name.
+    fn rest(&self, table: usize, merged: &[Merged]) -> Option<SelectItem> {
         let name = ObjectName::from(vec![self.relations[table].qualifier.clone()?]);
         let mut options = WildcardAdditionalOptions::default();
-        let here = |merged: &&Merged| merged.tables.first() == Some(&Some(table));
-        let copies = self.merged.iter().filter(|merged| merged.tables.contains(&Some(table)));
-        let copies = copies.filter(|merged| !here(merged));
-        exclude(&mut options, copies.map(|merged| merged.name.value.clone()));
-        let mut replaced = Vec::new();
-        for merged in self.merged.iter().filter(here) {
-            let expr = merged.value.clone()?;
-            let is_own = matches!(&expr, Expr::CompoundIdentifier(parts) if parts.first() == name.0[0].as_ident());
-            let (column_name, as_keyword) = (merged.name.clone(), true);
-            let element = ReplaceSelectElement { expr, column_name, as_keyword };
-            replaced.extend((!is_own).then(|| Box::new(element)));
-        }
-        options.opt_replace =
-            (!replaced.is_empty()).then_some(ReplaceSelectItem { items: replaced });
+        let here = merged.iter().filter(|merged| merged.tables.contains(&Some(table)));
+        exclude(&mut options, here.map(|merged| merged.name.value.clone()));
         let kind = SelectItemQualifiedWildcardKind::ObjectName(name);
         Some(SelectItem::QualifiedWildcard(kind, options))
     }
+}
 
-    /// Replaces the names of merged columns by their values.
-    fn replace(&self, select: &mut Select, order: Option<&mut OrderBy>) -> Result<()> {
-        let values = self.merged.iter().map(|merged| (&*merged.name.value, merged.value.as_ref()));
-        let mut replacer = Replacer { values: values.collect(), depth: 0 };
-        ended(walk(select, &mut replacer))?;
-        let Some(OrderBy { kind: OrderByKind::Expressions(order), .. }) = order else {
-            return Ok(());
+/// A merged column as an output; `None` if one of its tables is not known: `t.*` of that table would show the
+/// column again.
+fn shown(merged: &Merged) -> Option<SelectItem> {
+    let value = merged.value.clone().filter(|_| !merged.tables.contains(&None))?;
+    Some(match value {
+        // Keeps its qualifier, so that other tables may have a column of its name.
+        Expr::CompoundIdentifier(_) => SelectItem::UnnamedExpr(value),
+        expr => SelectItem::ExprWithAlias { expr, alias: merged.name.clone() },
+    })
+}
+
+/// Both sides with the columns that their join merges.
+fn joined_sides(left: Side, right: Side, merged: Vec<Merged>) -> Side {
+    // A merged column of one side may be merged again.
+    let stays = |before: &Merged| {
+        let is_part = |whole: &Merged| {
+            whole.name.value == before.name.value
+                && before.tables.iter().all(|table| whole.tables.contains(table))
         };
-        for place in order {
-            // A plain name is that of an output, if there is one.
-            let is_output = match &place.expr {
-                Expr::Identifier(name) => select.projection.iter().any(|item| is_named(item, name)),
-                _ => false,
-            };
-            if !is_output {
-                ended(walk(&mut place.expr, &mut replacer))?;
-            }
-        }
-        Ok(())
+        !merged.iter().any(is_part)
+    };
+    let mut all: Vec<Merged> = left.merged.into_iter().chain(right.merged).filter(stays).collect();
+    let mut order: Vec<Shown> = merged.iter().cloned().map(Box::new).map(Shown::Merged).collect();
+    order.extend(left.order.into_iter().chain(right.order).filter(|part| match part {
+        Shown::Merged(merged) => stays(merged),
+        Shown::Rest(_) => true,
+    }));
+    all.extend(merged);
+    let tables = left.tables.into_iter().chain(right.tables).collect();
+    Side { tables, merged: all, order }
+}
+
+/// Replaces the constraint of a join by equalities; a NATURAL JOIN of sides without common columns has
+/// none.
+fn constrain(operator: &mut JoinOperator, equalities: Vec<Expr>) {
+    let condition = equalities.into_iter().reduce(and);
+    if let (None, JoinOperator::Join(_) | JoinOperator::Inner(_)) = (&condition, &*operator) {
+        *operator = JoinOperator::CrossJoin(JoinConstraint::None);
+    } else if let Some(constraint) = constraint(operator) {
+        let always = || Expr::value(Value::Boolean(true));
+        *constraint = JoinConstraint::On(condition.unwrap_or_else(always));
     }
+}
+
+/// Replaces the names of merged columns by their values.
+fn replace(merged: &[Merged], select: &mut Select, order: Option<&mut OrderBy>) -> Result<()> {
+    let mut values = HashMap::new();
+    for merged in merged {
+        // Two merged columns of one name are ambiguous.
+        let value = merged.value.as_ref();
+        values.entry(&*merged.name.value).and_modify(|value| *value = None).or_insert(value);
+    }
+    let mut replacer = Replacer { values, depth: 0 };
+    ended(walk(select, &mut replacer))?;
+    let Some(OrderBy { kind: OrderByKind::Expressions(order), .. }) = order else {
+        return Ok(());
+    };
+    for place in order {
+        // A plain name is that of an output, if there is one.
+        let is_output = match &place.expr {
+            Expr::Identifier(name) => select.projection.iter().any(|item| is_named(item, name)),
+            _ => false,
+        };
+        if !is_output {
+            ended(walk(&mut place.expr, &mut replacer))?;
+        }
+    }
+    Ok(())
 }
 
 /// The values of the columns that a join merges.
@@ -390,12 +448,16 @@ enum Values {
     None,
 }
 
-impl Merged {
-    /// Whether a column that is merged from two others has the tables of this one.
-    fn is_part_of(&self, one: Option<&Merged>, other: &Merged) -> bool {
-        let is_part =
-            |whole: &Merged| whole.name.value == self.name.value && whole.tables == self.tables;
-        one.is_some_and(is_part) || is_part(other)
+impl Values {
+    fn of(operator: &JoinOperator) -> Values {
+        use JoinOperator as J;
+        match operator {
+            J::Join(_) | J::Inner(_) => Values::Both,
+            J::Left(_) | J::LeftOuter(_) => Values::Left,
+            J::Right(_) | J::RightOuter(_) => Values::Right,
+            J::FullOuter(_) => Values::First,
+            _ => Values::None,
+        }
     }
 }
 
@@ -430,7 +492,7 @@ fn is_named(output: &SelectItem, name: &Ident) -> bool {
 struct Replacer<'m> {
     /// The values of merged columns, by name; `None` if one is not known.
     values: HashMap<&'m str, Option<&'m Expr>>,
-    /// The number of subqueries around; a name in them is that of a column of theirs.
+    /// The number of subqueries that contain the current node; names in them mean their own columns.
     depth: usize,
 }
 
@@ -469,13 +531,8 @@ fn equal(one: &Merged, other: &Merged) -> Option<Expr> {
     Some(Expr::BinaryOp { left: Box::new(left), op: BinaryOperator::Eq, right: Box::new(right) })
 }
 
-fn and(left: Option<Expr>, right: Expr) -> Expr {
-    match left {
-        Some(left) => {
-            Expr::BinaryOp { left: Box::new(left), op: BinaryOperator::And, right: Box::new(right) }
-        }
-        None => right,
-    }
+fn and(left: Expr, right: Expr) -> Expr {
+    Expr::BinaryOp { left: Box::new(left), op: BinaryOperator::And, right: Box::new(right) }
 }
 
 fn unclear(what: &str) -> Error {

@@ -25,7 +25,8 @@ pub(super) struct Maker {
     pub(super) figures: Figures,
 }
 
-/// Number of a segment's rows from which they get their own batch; fewer are gathered with others.
+/// Minimum number of selected rows in a segment for a batch of its own. Fewer rows go into a batch with rows
+/// of other segments.
 const SEGMENT_ROWS_MIN: usize = 64;
 
 /// The share of the selected rows that a partition returns.
@@ -88,7 +89,7 @@ impl Part {
         self.maker.batches(&self.found, &self.share)
     }
 
-    /// The rows as segments with row indices; empty if rows were only counted, or sorted.
+    /// The rows as segments with row indices; empty if the scan only counted rows, or sorted them.
     pub(super) fn pieces(&self) -> Vec<(usize, Places<'_>)> {
         let table = self.maker.views.table();
         match &*self.found {
@@ -115,7 +116,7 @@ impl Part {
         }
     }
 
-    /// Adds a piece to the metrics, processed since `start`.
+    /// Adds a piece, which was processed since `start`, to the metrics.
     pub(super) fn count(&self, segment: usize, places: &Places<'_>, start: Instant) {
         self.maker.count_segment(segment, places.len(), start);
     }
@@ -179,8 +180,8 @@ impl Maker {
         }))
     }
 
-    /// Rows in table order. A batch has rows of one segment if there are enough, and otherwise of
-    /// several.
+    /// Rows in table order. A batch has rows of one segment if that has enough, and otherwise rows of
+    /// several segments.
     fn lying(self, found: Arc<SelectedRows>, range: Range<usize>) -> Batches {
         let (mut at, mut left) = (Place::of(&found, range.start), range.len());
         Box::new(std::iter::from_fn(move || {
@@ -227,7 +228,7 @@ impl Maker {
         self.count(bytes, rows, table.segment_rows(segment) as u64, start);
     }
 
-    /// Adds rows to the metrics, whose columns take `bytes` for `of` rows.
+    /// Adds `rows` rows to the metrics. Their columns take `bytes` for `of` rows.
     fn count(&self, bytes: usize, rows: usize, of: u64, start: Instant) {
         let bytes = bytes as u128 * rows as u128 / u128::from(of.max(1));
         self.figures.made(bytes as u64, start.elapsed());

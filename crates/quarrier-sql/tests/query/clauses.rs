@@ -171,6 +171,13 @@ fn duplicate_output_names_are_numbered() {
         ("SELECT a, a FROM t", vec!["a", "a (2)"]),
         ("SELECT a, a FROM t GROUP BY a", vec!["a", "a (2)"]),
         ("SELECT a AS x, b AS x, a + 1 AS x FROM t", vec!["x", "x (2)", "x (3)"]),
+        ("SELECT a, t.a FROM t", vec!["a", "a (2)"]),
+        ("SELECT t.a, a + 1 AS a FROM t", vec!["a", "a (2)"]),
+        ("SELECT count(*) AS a, t.a FROM t GROUP BY t.a", vec!["a", "a (2)"]),
+        ("SELECT t.*, t.a FROM t", vec!["a", "b", "d", "ts", "f", "a (2)"]),
+        ("SELECT *, a + 1 AS a FROM t", vec!["a", "b", "d", "ts", "f", "a (2)"]),
+        ("SELECT a + 1 AS a, x.* FROM t AS x", vec!["a (2)", "a", "b", "d", "ts", "f"]),
+        ("SELECT *, 1 AS z FROM t", vec!["a", "b", "d", "ts", "f", "z"]),
         ("SELECT *, a FROM t ORDER BY a + 1", vec!["a", "b", "d", "ts", "f", "a (2)"]),
     ] {
         let (schema, _) = engine.batches(sql).unwrap();

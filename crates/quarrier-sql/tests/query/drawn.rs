@@ -276,7 +276,7 @@ fn sorted<'n>(names: impl Iterator<Item = &'n String>) -> Vec<String> {
     names
 }
 
-/// What is wrong with the results of a statement, if anything.
+/// The defect in the results of a statement, if there is one.
 fn wrong(asked: &TestEngine, sql: &str) -> Option<String> {
     let error = asked.rows(sql).err()?;
     let said = error.to_string();

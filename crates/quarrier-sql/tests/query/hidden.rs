@@ -39,11 +39,15 @@ fn hidden_columns_can_be_named_and_are_not_in_star() {
         ("SELECT a, c FROM m NATURAL JOIN 'g.csv' AS g WHERE g._line = 2", "a,c\n2,two\n"),
         (
             "SELECT *, g._line AS l FROM m NATURAL JOIN 'g.csv' AS g WHERE m._line = 5",
-            "b,a,c,l\nü,3,three,3\n",
+            "a,b,c,l\n3,ü,three,3\n",
         ),
         (
             "SELECT *, g._line AS l FROM m JOIN 'g.csv' AS g USING (a) WHERE m._line = 5",
-            "b,a,c,l\nü,3,three,3\n",
+            "a,b,c,l\n3,ü,three,3\n",
+        ),
+        (
+            "SELECT *, g._line AS l FROM m LEFT JOIN 'g.csv' AS g USING (a) WHERE m._line < 5 ORDER BY a",
+            "a,b,c,l\n1,x,,\n2,,two,2\n",
         ),
         ("WITH m AS (SELECT 7 AS _line) SELECT * FROM m", "_line\n7\n"),
         ("SELECT * FROM (SELECT _line, a FROM m) AS s WHERE a = 1", "_line,a\n1,1\n"),
@@ -114,8 +118,13 @@ fn unsupported_uses_of_hidden_columns_are_refused() {
     for (sql, expected) in [
         ("SELECT _line FROM 'f.ndjson' NATURAL JOIN (SELECT 1 AS a) AS s", "USING"),
         (
-            "SELECT *, g._line FROM 'f.ndjson' f LEFT JOIN 'f.ndjson' g USING (a)",
+            "SELECT * EXCLUDE (b), g._line FROM 'f.ndjson' f JOIN 'f.ndjson' g ON f.a = g.a",
             "name the columns",
+        ),
+        (
+            "SELECT *, g._line FROM 'f.ndjson' f JOIN (SELECT 1 AS x) s ON f.a = s.x \
+             LEFT JOIN 'f.ndjson' g USING (b)",
+            "write ON",
         ),
         ("SELECT _line FROM search('f.ndjson', 'x')", "_line"),
         ("SELECT _line FROM (SELECT * FROM 'f.ndjson') AS s", "_line"),

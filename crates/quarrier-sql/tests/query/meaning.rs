@@ -172,6 +172,14 @@ const MERGED: &[(&str, &[&str])] = &[
         &["1|v1|NULL|NULL", "2|v2|w2|u2", "3|NULL|w3|u3"],
     ),
     ("z.*, w FROM z LEFT JOIN a USING (k)", &["1|v1|NULL", "2|v2|w2"]),
+    ("z.*, k FROM z LEFT JOIN a USING (k)", &["1|v1|1", "2|v2|2"]),
+    ("* FROM (SELECT v, k FROM z) AS y LEFT JOIN a USING (k)", &["1|v1|NULL", "2|v2|w2"]),
+    ("* FROM z JOIN (SELECT 2 AS k) AS only USING (k)", &["2|v2"]),
+    ("* FROM z JOIN a USING (k) JOIN m ON m.k = z.k", &["2|v2|w2|2|u2"]),
+    (
+        "u, v FROM z JOIN (SELECT 'u' || k AS u, k AS j FROM a) AS y ON y.j = z.k JOIN m USING (u)",
+        &["u2|v2"],
+    ),
     (
         "k FROM (SELECT * FROM z FULL JOIN a USING (k)) AS j WHERE k IN (SELECT k FROM m)",
         &["2", "3"],
@@ -182,14 +190,14 @@ const MERGED: &[(&str, &[&str])] = &[
 
 #[test]
 fn merged_columns_have_the_values_of_the_outer_side() {
+    let folder = Folder::new();
     let engine = TestEngine::new();
-    for table in [
-        "CREATE TABLE z AS SELECT * FROM (VALUES (1, 'v1'), (2, 'v2')) AS t (k, v)",
-        "CREATE TABLE a AS SELECT * FROM (VALUES (2, 'w2'), (3, 'w3')) AS t (k, w)",
-        "CREATE TABLE m AS SELECT * FROM (VALUES (2, 'u2'), (3, 'u3'), (4, 'u4')) AS t (k, u)",
+    for (name, messages) in [
+        ("z", "{\"k\":1,\"v\":\"v1\"}\n{\"k\":2,\"v\":\"v2\"}\n"),
+        ("a", "{\"k\":2,\"w\":\"w2\"}\n{\"k\":3,\"w\":\"w3\"}\n"),
+        ("m", "{\"k\":2,\"u\":\"u2\"}\n{\"k\":3,\"u\":\"u3\"}\n{\"k\":4,\"u\":\"u4\"}\n"),
     ] {
-        let sql = engine.wait(engine.engine.context().sql(table)).unwrap();
-        engine.wait(sql.collect()).unwrap();
+        engine.open(name, &folder.file(&format!("{name}.ndjson"), messages)).unwrap();
     }
     for (rest, expected) in MERGED {
         let mut rows = engine.rows(&format!("SELECT {rest}")).unwrap();

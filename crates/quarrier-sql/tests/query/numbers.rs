@@ -472,4 +472,10 @@ fn an_operator_with_null_is_null_before_it_overflows() {
         answers(&files, &format!("SELECT x FROM m WHERE {condition}"), &[]);
     }
     refuses(&files, "SELECT x FROM m WHERE x * 2 > 1", "out of range");
+    // So is IS UNKNOWN of a condition that is never unknown.
+    for condition in
+        ["((x * 2) IS NOT NULL) IS UNKNOWN", "(x * 2 IS NULL AND x > x * 2 IS NULL) IS NULL"]
+    {
+        answers(&files, &format!("SELECT x FROM m WHERE {condition}"), &[]);
+    }
 }

@@ -135,7 +135,7 @@ fn open_inside(folder: &Path, path: &str) -> io::Result<File> {
         }
     }
     if !fs::metadata(&whole)?.is_file() {
-        return Err(io::Error::other("is no file"));
+        return Err(io::Error::other("is not a regular file"));
     }
     File::open(&whole)
 }

@@ -89,7 +89,7 @@ pub trait KeptWatch: Send {
         let _ = notice;
     }
 
-    /// A damaged part of a source, which is a log, was skipped; the line says what and where.
+    /// A damaged part of a source that is a log was skipped; the line says what and where.
     fn damaged(&mut self, damage: &str) {
         let _ = damage;
     }

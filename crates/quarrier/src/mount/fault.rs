@@ -13,7 +13,7 @@ pub enum Fault {
     NotAFolder,
     /// The file is a folder.
     IsAFolder,
-    /// No data, or nothing at all, follows the offset.
+    /// No stored data follows the offset, or the file ends at or before it.
     PastEnd,
 }
 

@@ -1,4 +1,4 @@
-//! The open source of a tree, shared by threads.
+//! The open source of a tree, from which many threads read.
 
 use quarrier_core::source::Source;
 use quarrier_remote::{Counters, RemoteSource};
@@ -43,7 +43,8 @@ impl Held {
         }
     }
 
-    /// Whether the bytes cannot change: a server must send one version, a local file can be written to.
+    /// Whether the bytes cannot change. Reads of a remote object fail if its version changes; a local file
+    /// can be written to.
     pub(super) fn is_fixed(&self) -> bool {
         !matches!(self, Held::Local(_))
     }

@@ -1,6 +1,5 @@
-//! Mounts: the read-only tree of files that a file system shows of a source, without the part of the
-//! kernel. It has the decoded bytes of the source as one file, and if requested the files of its file
-//! systems.
+//! The read-only tree of files that a mount of a source shows: one file with the decoded bytes of the
+//! source, and, if requested, the files of its file systems.
 //!
 //! ```text
 //!  Named, Opened ──→ Tree ──lookup, attributes, children──→ names, sizes, times

@@ -5,11 +5,11 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
 use crate::Named;
 
-/// Maximum length of a file name in bytes on most file systems, to which files are copied.
+/// Maximum length of a file name in bytes on most file systems, so that the file can be copied there.
 const NAME_BYTES_MAX: usize = 255;
 /// The name of a source whose own name has no usable part.
 const UNNAMED: &str = "source.img";
-/// Extensions of compressed files: the rest of the name is that of their content.
+/// Extensions of compressed files. The rest of the name is that of the content.
 const COMPRESSED: [&str; 4] = ["gz", "xz", "bz2", "zst"];
 /// Extensions of images that are not raw bytes.
 const IMAGES: [&str; 13] = [
@@ -17,10 +17,10 @@ const IMAGES: [&str; 13] = [
     "vmdk",
 ];
 
-/// The name of the file that shows a source: the last part of the source's name. An extension of a
-/// compressed file is left out, and `.img` replaces that of an image, since the file has the decoded
-/// bytes: `disk.E01` is shown as `disk.img`, `log.json.gz` as `log.json`. The second partition of
-/// `disk.E01` is `disk-2.img`.
+/// Returns the name of the file that shows a source: the last part of the source's name. Since the file
+/// has the decoded bytes, the extension of a compressed file is left out, and `.img` replaces that of an
+/// image: `disk.E01` is shown as `disk.img`, `log.json.gz` as `log.json`, and the second partition of
+/// `disk.E01` as `disk-2.img`.
 pub fn file_name(named: &Named) -> OsString {
     let mut name = match named {
         Named::Partition { of, number } => numbered(&file_name(of), *number),

@@ -1,4 +1,4 @@
-//! The names of a tree, and the location of the bytes behind each.
+//! The names of a tree, and the location of the bytes of each.
 
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
@@ -9,16 +9,16 @@ use quarrier_files::{Entry, FileContent, Kind, harmless};
 
 use super::{FILE, ROOT};
 
-/// Names that are tried if one is taken.
+/// Maximum number of names to try if one is taken.
 const TRIES_MAX: u32 = 1000;
 /// Maximum memory of the nodes.
 const BYTES_MAX: usize = 2 << 30;
-/// The memory of a node without its name and its runs, generously.
+/// An upper bound for the memory of a node without its name and its runs.
 const NODE_BYTES: usize = 512;
 /// The memory of a run or a compressed piece of a file.
 const RUN_BYTES: usize = 64;
 
-/// What a node holds.
+/// The content of a node.
 pub(super) enum Content {
     /// The inodes in a folder, by their names.
     Folder(Vec<u64>),
@@ -61,7 +61,7 @@ impl Nodes {
         self.0.get_mut(usize::try_from(inode.checked_sub(1)?).ok()?)
     }
 
-    /// The inodes in a folder; `None` if it is none.
+    /// The inodes in a folder; `None` for another node.
     pub(super) fn children(&self, inode: u64) -> Option<&[u64]> {
         match &self.get(inode)?.content {
             Content::Folder(children) => Some(children),
@@ -97,7 +97,7 @@ impl Nodes {
 /// Adds the entries of file systems to nodes.
 pub(super) struct Planter {
     nodes: Nodes,
-    /// The node with a name in a folder.
+    /// Inodes by folder and name.
     known: HashMap<(u64, OsString), u64>,
     bytes: usize,
     mounted: SystemTime,
@@ -114,8 +114,8 @@ impl Planter {
         self.bytes > BYTES_MAX
     }
 
-    /// The folder with this name in another, which is made if it is missing. If a file has the name, the
-    /// folder gets another one.
+    /// Returns the subfolder with this name, and creates it if it is missing. If a file has the name, the
+    /// subfolder gets another one.
     pub(super) fn folder(&mut self, parent: u64, name: &str) -> u64 {
         let mut tried = OsString::from(name);
         loop {
@@ -127,7 +127,7 @@ impl Planter {
         }
     }
 
-    /// Adds an entry of a file system whose root is `top`; devices and the like are left out.
+    /// Adds an entry of a file system whose root is `top`; leaves out devices and the like.
     pub(super) fn entry(&mut self, source: &dyn Source, top: u64, entry: Entry) {
         let mut names: Vec<String> =
             entry.path.split('/').filter(|name| !name.is_empty()).map(harmless).collect();
@@ -155,7 +155,7 @@ impl Planter {
         }
     }
 
-    /// The name of a file, with its inode if the name is taken.
+    /// Returns the name of a file, with its inode appended if the name is taken.
     fn free_name(&self, folder: u64, name: String, inode: u64) -> Option<OsString> {
         let mut tried = OsString::from(&name);
         for number in 0..TRIES_MAX {

@@ -60,12 +60,12 @@ pub struct Child<'t> {
     pub name: &'t OsStr,
 }
 
-/// Messages about the file systems of a source.
+/// Messages about the file systems of a source, a line each.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Listed {
     /// Skipped partitions and the like.
     pub notices: Vec<String>,
-    /// Damaged entries, which the tree does not have.
+    /// Damaged entries, which are missing from the tree.
     pub damages: Vec<String>,
 }
 
@@ -102,8 +102,7 @@ pub struct Tree {
 }
 
 impl Tree {
-    /// Creates the tree of an open source. Reads that fail after `stop` became true are not counted as
-    /// unread.
+    /// Creates the tree of an open source. Reads that fail after `stop` became true do not count as unread.
     ///
     /// # Errors
     /// [`Error::Unsupported`] for a stream.
@@ -118,7 +117,7 @@ impl Tree {
 
     /// Adds the allocated files of the source's file systems, in the folder `files`; if there are several
     /// file systems, each has a folder `#N` there, for the partition N. Names are made harmless as for an
-    /// extraction, and links are files with their target.
+    /// extraction, and a link becomes a file that contains its target.
     ///
     /// # Errors
     /// [`Error::Files`] if there is no file system, or it cannot be read; [`Error::Unsupported`] if the
@@ -186,7 +185,7 @@ impl Tree {
         self.unread.ranges()
     }
 
-    /// Whether the bytes of the files cannot change, so that a reader may cache them for good.
+    /// Whether the bytes of the files cannot change, so that a reader may cache them without limit.
     pub fn is_fixed(&self) -> bool {
         self.held.is_fixed()
     }
@@ -241,8 +240,8 @@ impl Tree {
         }))
     }
 
-    /// Reads all bytes of a file from `offset` on that fit into `buffer`, and returns their number, which
-    /// is less than that of `buffer` only at the end of the file.
+    /// Reads the bytes of a file from `offset` on into `buffer`, and returns their number. It is less than
+    /// the length of `buffer` only at the end of the file.
     ///
     /// # Errors
     /// [`Fault::Unreadable`] if a byte cannot be read; the bytes in `buffer` are then undefined.
@@ -255,7 +254,7 @@ impl Tree {
         if count == 0 {
             return Ok(0);
         }
-        // A panic of a decoder is its defect, and must not end the mount.
+        // A panic is a defect of a decoder, and must not end the mount.
         let read = panics::caught(|| self.read_all(content, offset, buffer));
         let read = read.unwrap_or_else(|panicked| Err(io::Error::other(panicked)));
         match read {
@@ -304,7 +303,7 @@ impl Tree {
         Ok(start..start.saturating_add(length_max as u64).min(size))
     }
 
-    /// The offset of the first stored byte at or after `offset`: those before it are zero.
+    /// The offset of the first stored byte at or after `offset`; the bytes between them are zero.
     ///
     /// # Errors
     /// [`Fault::PastEnd`] if no stored byte follows, [`Fault::Unreadable`], [`Fault::IsAFolder`],
@@ -361,7 +360,7 @@ fn read_all(source: &dyn Source, offset: u64, buffer: &mut [u8]) -> io::Result<(
     }
 }
 
-/// When the last of a source's files was modified; `None` if it has none, as a URL, or is a device.
+/// The latest modification time of a source's files; `None` for a URL or a device.
 fn modified(named: &Named) -> Option<SystemTime> {
     let files = named.paths().into_iter().filter_map(|path| std::fs::metadata(path).ok());
     files.filter(Metadata::is_file).filter_map(|file| file.modified().ok()).max()

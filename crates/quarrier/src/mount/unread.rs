@@ -1,4 +1,4 @@
-//! The ranges that could not be read.
+//! The ranges and files of a mount that could not be read.
 
 use std::ops::Range;
 use std::sync::Mutex;
@@ -6,12 +6,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use quarrier_core::sync::lock;
 
-/// Maximum number of separate ranges; failures in others are only counted.
+/// Maximum number of separate ranges to keep; failures outside of them are only counted.
 const RANGES_MAX: usize = 1024;
-/// Maximum number of files that are named.
+/// Maximum number of unreadable files to name.
 const FILES_MAX: usize = 100;
 
-/// The ranges of a source that could not be read, and that no later read returned.
+/// The ranges of a source that could not be read, except those that a later read returned, and files that
+/// could not be read.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct UnreadRanges {
     /// The ranges, by offset.
@@ -25,16 +26,16 @@ pub struct UnreadRanges {
 }
 
 impl UnreadRanges {
-    /// Whether a part could not be read.
+    /// Whether everything could be read.
     pub fn is_empty(&self) -> bool {
         self.ranges.is_empty() && self.files.is_empty() && self.more == 0
     }
 }
 
-/// Collects these ranges from many threads.
+/// Collects [`UnreadRanges`] from many threads.
 #[derive(Debug, Default)]
 pub(super) struct Unread {
-    /// Whether there are ranges, so that most reads take no lock.
+    /// Whether there are ranges. Without any, a successful read takes no lock.
     has_some: AtomicBool,
     known: Mutex<UnreadRanges>,
 }

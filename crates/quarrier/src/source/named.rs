@@ -53,8 +53,8 @@ pub enum Named {
 }
 
 impl Named {
-    /// The file or the remote object with exactly this name, in which nothing has a special meaning: for
-    /// [`Opener::open_raw`].
+    /// The file or the remote object with exactly this name, in which no character has a special meaning.
+    /// Use it with [`Opener::open_raw`].
     pub fn exactly(name: impl Into<OsString>) -> Self {
         let name = name.into();
         match name.to_str().filter(|name| is_remote(name)) {

@@ -1,4 +1,4 @@
-//! Notes on the sources of answers, for a door that shows them after an answer, or never.
+//! Notes on the sources of answers. A door shows them after an answer, or never.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -15,7 +15,7 @@ pub const LINES_MAX: usize = 1000;
 ///
 /// They take a bounded amount of memory, however many answers add to them, since a server may run
 /// for months and show none: touching ranges of a source are merged, equal lines are kept once, and
-/// what exceeds [`RANGES_MAX`] or [`LINES_MAX`] is only counted.
+/// notes beyond [`RANGES_MAX`] or [`LINES_MAX`] are only counted.
 ///
 /// ```
 /// let mut notes = quarrier::source::Notes::default();
@@ -134,6 +134,7 @@ pub fn unreadable_line(name: &str, range: &Range<u64>) -> String {
 }
 
 #[cfg(test)]
+#[allow(clippy::single_range_in_vec_init, reason = "a list of one range is intended")]
 mod tests {
     use proptest::prelude::*;
     use quarrier_core::ranges::merged;
@@ -160,7 +161,7 @@ mod tests {
             (notices.len(), notices.last().unwrap().as_str()),
             (1001, "2000 more notes are left out")
         );
-        // What was taken makes room.
+        // Taking the notes makes room for others.
         notes.add_unreadable("b.img", &[5..6]);
         assert_eq!(notes.take_missing(), ["b.img: bytes 5..6 could not be read"]);
     }

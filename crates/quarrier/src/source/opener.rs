@@ -131,8 +131,8 @@ impl Opener {
         self.open_as(named, &[])
     }
 
-    /// Opens a file or an object as its own bytes: an image in it is not unwrapped, and the other parts of
-    /// a split image are not joined to it. All other sources open as by [`Opener::open`].
+    /// Opens a file or an object as its own bytes: does not unwrap an image, nor join the other parts of a
+    /// split image. Opens all other sources as [`Opener::open`] does.
     ///
     /// # Errors
     /// Why the source cannot be opened.

@@ -70,7 +70,7 @@ fn ranges(next: &mut impl FnMut(u64) -> u64, end: u64) -> Vec<Range<u64>> {
     let mut borders: Vec<u64> = (0..next(8)).map(|_| next(end + 1)).collect();
     borders.sort_unstable();
     let pairs = borders.windows(2).map(|pair| pair[0]..pair[1]);
-    pairs.filter(|range| !range.is_empty() && (range.start + end) % 3 != 0).collect()
+    pairs.filter(|range| !range.is_empty() && !(range.start + end).is_multiple_of(3)).collect()
 }
 
 fn rough(seed: u64) -> Rough {
@@ -83,7 +83,7 @@ fn rough(seed: u64) -> Rough {
     });
     let bytes = Arc::new(bytes.collect());
     let bad = ranges(&mut next, count);
-    let length = if seed % 4 == 0 { count + next(20) } else { count };
+    let length = if seed.is_multiple_of(4) { count + next(20) } else { count };
     Rough { bytes, bad, data, length, step: 1 + next(40) as usize, healed: Arc::default() }
 }
 
@@ -192,7 +192,9 @@ fn the_tree_has_a_folder_with_one_file() {
 #[test]
 fn failures_after_the_stop_are_not_listed() {
     let (stop, source) = (Arc::new(AtomicBool::new(true)), rough(4));
-    let source = Rough { bad: vec![0..source.length], ..source };
+    #[allow(clippy::single_range_in_vec_init, reason = "a list of one range is intended")]
+    let bad = vec![0..source.length];
+    let source = Rough { bad, ..source };
     let opened = Opened::Local {
         source: Box::new(source),
         notice: None,

@@ -4,7 +4,7 @@ use crc_fast::{CrcAlgorithm, checksum};
 
 use crate::view::View;
 
-/// The size of the longest frame header.
+/// The maximum size of a frame header.
 pub(super) const FRAME_HEADER_BYTES_MAX: usize = 16;
 
 /// The metadata block with which every file begins.
@@ -132,7 +132,7 @@ impl Frame {
         })
     }
 
-    /// Returns a size that no frame with this header exceeds, including the header of the next one.
+    /// Returns an upper bound for the size of a frame with this header, plus the header of the next one.
     pub(super) fn bytes_max(&self) -> u64 {
         let channels = u64::from(self.channels.count());
         let sample_bits = channels * u64::from(self.sample_bits) + 1;
@@ -140,7 +140,7 @@ impl Frame {
     }
 }
 
-/// Decodes a number of up to 36 bits, coded as UTF-8 codes characters. Returns it and its size.
+/// Decodes a number of up to 36 bits, which is encoded as UTF-8 encodes characters. Returns it and its size.
 fn coded(bytes: &[u8]) -> Option<(u64, usize)> {
     let first = *bytes.first()?;
     let ones = first.leading_ones() as usize;

@@ -21,7 +21,7 @@ pub struct Xz;
 
 const XZ: Kind = Kind::new("xz");
 const HEADER_BYTES: u64 = 12;
-/// Maximum size of a number, of seven bits per byte.
+/// Maximum size of a number, which has seven bits per byte.
 const NUMBER_BYTES_MAX: u32 = 9;
 /// Maximum distance in bytes within which to look for a footer.
 const SEARCH_BYTES_MAX: u64 = 256 << 20;

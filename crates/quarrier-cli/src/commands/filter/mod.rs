@@ -1,4 +1,4 @@
-//! `quarrier filter`: rows go to standard output, everything else to people.
+//! `quarrier filter`: rows and counts go to standard output, messages for people to standard error.
 
 mod account;
 mod out;

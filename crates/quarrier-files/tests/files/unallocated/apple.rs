@@ -79,7 +79,7 @@ fn the_map_itself_decides_the_size_of_its_blocks() {
     let mut disk = disk(512);
     // Discs may state the size of their sectors, not of the blocks of the map.
     let expected = spans(&disk, 512);
-    for stated in [512u16, 4096, 0, 7, 65535] {
+    for stated in [512u16, 1024, 2048, 4096, 0, 7, 65535] {
         put(&mut disk, 2, &stated.to_be_bytes());
         assert_eq!(spans(&disk, 512), expected, "{stated}");
     }
@@ -138,7 +138,7 @@ fn the_map_of_xorriso_is_read_as_sleuthkit_reads_it() {
         return skip("xorriso does not run");
     }
     let mut disc = std::fs::read(folder.path().join("disc")).unwrap();
-    // As long as it is a disc of ISO 9660, its partitions are not looked at.
+    // While it is a disc of ISO 9660, its partitions are not examined.
     let source = Memory::new("disc", &disc[..]);
     assert_eq!(quarrier_files::find(&source).unwrap().systems[0].kind.to_string(), "ISO 9660");
     let block_bytes = usize::from(u16::from_be_bytes([disc[2], disc[3]]));

@@ -1,7 +1,7 @@
 """A store in the shape of obstore's, over quarrier's sources.
 
-It has the methods of the protocols of obspec that only read: libraries that accept these, such as
-async-tiff, read through quarrier's planner and cache. obstore itself is not needed.
+It has the reading methods of obspec's protocols. Libraries that accept these protocols, such as
+async-tiff, then read through quarrier's planner and cache. obstore itself is not needed.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from quarrier._later import in_thread
 from quarrier._objects import Objects, first_of
 
 _STREAM_BYTES = 10 << 20
-# Where a server does not say when an object was modified.
+# The modification time of an object whose server does not send one.
 _UNKNOWN = datetime.datetime.fromtimestamp(0, datetime.UTC)
 
 
@@ -35,7 +35,7 @@ class ObjectMeta(TypedDict):
 
 
 class GetResult:
-    """The result of `Store.get`: its bytes are read when they are asked for."""
+    """The result of `Store.get`, which reads the bytes when they are requested."""
 
     def __init__(self, file: SourceFile, meta: ObjectMeta, range: tuple[int, int]) -> None:
         self._file = file
@@ -82,8 +82,8 @@ class GetResult:
 class Store:
     """A read-only store of the objects below a URL or a folder.
 
-    The options are those of `quarrier.open`. A range must not be empty and must begin before the
-    end of its object; it may end after it.
+    The options are those of `quarrier.open`. A range must not be empty, and must begin before the
+    end of its object; it may extend beyond the end.
     """
 
     def __init__(
@@ -99,7 +99,7 @@ class Store:
     def get_range(
         self, path: str, *, start: int, end: int | None = None, length: int | None = None
     ) -> bytes:
-        """A range of an object, with its `end` or its `length`."""
+        """A range of an object, given by its start and its `end` or `length`."""
         ends = None if end is None else [end]
         lengths = None if length is None else [length]
         return self.get_ranges(path, starts=[start], ends=ends, lengths=lengths)[0]
@@ -142,7 +142,7 @@ class Store:
         )
 
     def get(self, path: str, *, options: Mapping[str, Any] | None = None) -> GetResult:
-        """An object, or the `range` of the options: a pair, `offset` or `suffix`."""
+        """An object, or the `range` in the options: (start, end), `offset` or `suffix`."""
         span, is_head = _options_of(options or {})
         file = self._objects.open(path, None if is_head else first_of(span))
         start, length = range_of(file, *span)

@@ -1,6 +1,6 @@
 """A store of zarr over quarrier's sources: `zarr.open_group(Store("https://example.org/a.zarr"))`.
 
-zarr is imported with this module only.
+Only this module imports zarr.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ _MISSING = (FileNotFoundError, IsADirectoryError, NotADirectoryError)
 class Store(zarr_store.Store):
     """A read-only store of the objects below a URL or a folder.
 
-    Each value is fetched by one request, and many ranges of one value by few concurrent ones; the
-    options are those of `quarrier.open`. The values of a URL cannot be listed: groups behind one
-    need consolidated metadata, or the paths of their arrays.
+    It fetches each value by one request, and many ranges of one value by few concurrent ones. The
+    options are those of `quarrier.open`. Values behind a URL cannot be listed: open a group there
+    by consolidated metadata, or its arrays by their paths.
     """
 
     supports_writes: bool = False
@@ -155,7 +155,7 @@ def _span_of(wanted: zarr_store.ByteRequest | None) -> Span:
         case zarr_store.OffsetByteRequest(offset):
             return offset, None
         case zarr_store.SuffixByteRequest(suffix):
-            # A slice from -0 on would be all of it.
+            # A slice from -0 on would be the whole value.
             return (-suffix, None) if suffix > 0 else (0, 0)
         case _:
             raise ValueError(f"Unexpected byte_range, got {wanted}.")

@@ -118,7 +118,7 @@ def outs_of(out: Any) -> list[Array]:
 
 
 def _as_out(value: Any) -> Any:
-    """The memory of another library's array, by DLPack."""
+    """Another library's array as a numpy array over the same memory, by DLPack."""
     if isinstance(value, np.ndarray) or not hasattr(value, "__dlpack__"):
         return value
     return np.from_dlpack(value)

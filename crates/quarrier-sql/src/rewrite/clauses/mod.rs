@@ -6,7 +6,7 @@
 //! | `OFFSET 2 ROWS FETCH FIRST 3 ROWS ONLY` | `LIMIT 3 OFFSET 2` |
 //! | `GROUP BY a, b WITH ROLLUP`, `WITH CUBE` | `GROUP BY ROLLUP (a, b)`, `CUBE (a, b)` |
 //! | `OVER w`, `OVER (w ORDER BY x)` | the window that WINDOW defines, written out |
-//! | `SELECT x, x` | `SELECT x, x AS "x (2)"` |
+//! | `SELECT x, x`, `SELECT 1 AS x, t.x` | `SELECT x, x AS "x (2)"`, `SELECT 1 AS x, t.x AS "x (2)"` |
 //! | `GROUP_CONCAT(x)`, `IF(c, a, b)` | `STRING_AGG(x, ',')`, `CASE WHEN c THEN a ELSE b END` |
 //!
 //! The checks destructure every node of the syntax tree without `..`, so that a field that a later
@@ -25,6 +25,7 @@ use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{Expr, Query, Select, TableFactor, VisitMut, VisitorMut};
 
+use super::names::{KnownNames, names_of_with};
 use super::walk::{Flow, Stop, ended, walk};
 use crate::{Error, Result};
 
@@ -44,9 +45,12 @@ pub(super) fn rewrite<S: VisitMut>(statement: &mut S, functions: &Functions) -> 
 }
 
 /// Renames output columns so that their names are unique.
-pub(super) fn name_outputs<S: VisitMut>(statement: &mut S) {
-    let _ = walk(statement, &mut outputs::Names);
+pub(super) fn name_outputs<S: VisitMut>(statement: &mut S, known: &KnownNames) {
+    let given = names_of_with(statement);
+    let _ = walk(statement, &mut outputs::Names { known, given: &given });
 }
+
+pub(super) use outputs::has_name_beside_star;
 
 /// The error for an unsupported clause.
 fn refused<T>(what: impl std::fmt::Display) -> Result<T> {

@@ -106,7 +106,7 @@ fn in_select(scopes: &Scopes<'_>, select: &mut Select) -> Result<Vec<Unnested>> 
     if replaced.any(|list| Some(&list.table) != first)
         && select.from.iter().flat_map(|tables| &tables.joins).any(is_natural)
     {
-        // It would compare the hidden columns that the queries for both tables select.
+        // The join would compare the hidden columns that the queries for both tables select.
         return Err(refused(
             "NATURAL JOIN is not supported with UNNEST of lists of both tables; write JOIN … USING (…)",
         ));
@@ -199,7 +199,7 @@ fn is_cross(join: &Join) -> bool {
 
 fn is_natural(join: &Join) -> bool {
     use JoinOperator as J;
-    // UNNEST excludes all others.
+    // Outer joins with UNNEST were refused before.
     matches!(
         &join.join_operator,
         J::Join(JoinConstraint::Natural) | J::Inner(JoinConstraint::Natural)
