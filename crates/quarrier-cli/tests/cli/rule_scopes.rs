@@ -177,11 +177,14 @@ fn compressed_files_and_7z_are_followed() {
         let way = |rest: &str| (format!("source!{rest}"), None);
         let stored = ("source!a".to_string(), Some(place_of(&seven_zip, b"needle")));
         let (x, z) = (way(&format!("{name}!content!in/x")), way(&format!("{name}!content!in/z")));
-        assert_eq!(
-            scopes(lab.search(members).is_clean()),
-            BTreeSet::from([stored, x.clone(), z]),
-            "{program}"
-        );
+        // A packed file may have a piece of its content as it is, and is a member itself.
+        let followed = |ran: &Ran| {
+            let mut found = scopes(ran);
+            found.retain(|(scope, _)| *scope != format!("source!{name}"));
+            found
+        };
+        let found = followed(lab.search(members).is_clean());
+        assert_eq!(found, BTreeSet::from([stored, x.clone(), z]), "{program}");
         // Of the damaged one, what precedes the damage.
         lab.put("f", zip(&[(&name, &packed[..packed.len() / 2], false)]));
         let ran = lab.search(members);
@@ -189,7 +192,7 @@ fn compressed_files_and_7z_are_followed() {
         let line = format!("f: source!{name}!content");
         assert!(ran.stderr.contains(&line), "{ran:?}");
         assert!(ran.stderr.contains(": its rules are not evaluated: "), "{ran:?}");
-        assert!(scopes(&ran).is_subset(&BTreeSet::from([x])), "{program}: {ran:?}");
+        assert!(followed(&ran).is_subset(&BTreeSet::from([x])), "{program}: {ran:?}");
     }
 }
 
