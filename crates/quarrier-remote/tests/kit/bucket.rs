@@ -46,9 +46,11 @@ type Plan = Box<dyn Fn(&Asked) -> Act + Send + Sync>;
 /// A string that must not be shown.
 pub(crate) const SECRET: &str = "hidden";
 
+/// By bucket and key: bytes and version.
+type Objects = BTreeMap<(String, String), (Vec<u8>, u64)>;
+
 struct Shared {
-    /// By bucket and key: bytes and version.
-    objects: Mutex<BTreeMap<(String, String), (Vec<u8>, u64)>>,
+    objects: Mutex<Objects>,
     plan: Mutex<Plan>,
     page: u64,
     version: AtomicU64,

@@ -229,7 +229,7 @@ fn an_object_is_written_whole_and_once_even_if_responses_are_lost() {
     let client = client(&server);
     let cut = AtomicU64::new(0);
     server.plan(move |asked| match asked.method.as_str() {
-        "PUT" if cut.fetch_add(1, Ordering::SeqCst) % 2 == 0 => Act::ServeAndCut,
+        "PUT" if cut.fetch_add(1, Ordering::SeqCst).is_multiple_of(2) => Act::ServeAndCut,
         _ => Act::Serve,
     });
     for scheme in ["s3", "gs", "az"] {

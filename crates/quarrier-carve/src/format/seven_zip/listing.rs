@@ -114,7 +114,7 @@ impl Listing {
             let name = named.map(|named| named.name).unwrap_or_default();
             let mut is_failed = false;
             let goes_on = match &mut reader {
-                Err(reason) => walk.pass(&name, Content::Unread(*reason)),
+                Err(reason) => walk.pass(&name, Content::Unread(reason)),
                 Ok(reader) => {
                     let mut member = Member::new(&mut **reader, bytes, stated, place);
                     let goes_on = walk.pass(&name, Content::Bytes(&mut member));
