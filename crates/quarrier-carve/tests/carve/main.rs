@@ -1,4 +1,5 @@
 //! Tests of carving.
+#![allow(clippy::unwrap_used, reason = "a failed unwrap in a test reports its line")]
 
 mod binary;
 mod carver;
