@@ -86,8 +86,8 @@ impl<'w> Wanted<'w> {
         self.glob.as_ref().is_none_or(|glob| glob.matches_with(key, MATCHING))
     }
 
-    /// The order of local files: a glob goes through folders one by one, and a folder's files are in
-    /// the order of their paths.
+    /// The order of local files, except those of a `**`: a glob goes through folders one by one, and a
+    /// folder's files are in the order of their paths.
     fn order(&self, one: &str, other: &str) -> Ordering {
         match self.glob {
             Some(_) => one.split('/').cmp(other.split('/')),

@@ -65,8 +65,14 @@ proptest! {
         folders.iter().for_each(|folder| server.put("lab", &format!("{folder}/"), ""));
         let opener = opener(&server);
         for name in [glob.as_str(), folder.as_str(), ""] {
-            let found = listed(&opener, &format!("s3://lab/{name}"));
-            prop_assert_eq!(found, on_disk(disk.path(), name), "{}", name);
+            let mut found = listed(&opener, &format!("s3://lab/{name}"));
+            let mut expected = on_disk(disk.path(), name);
+            // A local ** takes folders in an order of its own.
+            if name.contains("**") {
+                found.sort();
+                expected.sort();
+            }
+            prop_assert_eq!(found, expected, "{}", name);
         }
     }
 }
