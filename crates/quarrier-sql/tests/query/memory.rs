@@ -16,8 +16,9 @@ const MEBIBYTE: u64 = 1 << 20;
 /// The memory limit of the tests.
 const LIMIT: u64 = 64 * MEBIBYTE;
 
-/// The maximum peak memory of a process.
-const PEAK_MAX: u64 = LIMIT + LIMIT / 2 + 100_000_000;
+/// The maximum peak memory of a process, without the pages of its file. An unoptimised program has more of
+/// these than the 100 MB that are promised beside one and a half times the limit.
+const PEAK_MAX: u64 = LIMIT + LIMIT / 2 + 40_000_000;
 
 /// Number of rows of [`messages`], which take about 64 MB as JSON lines, and twice the limit in
 /// memory.
@@ -80,9 +81,13 @@ fn asked(folder: &Folder, statements: &str) -> ProcessRun {
     ProcessRun { answer, said, code: output.status.code(), peak: watch.join().unwrap() }
 }
 
+/// The peak so far, without the pages of the program's file, which only grow in number.
 fn high_water(status: &str) -> Option<u64> {
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
-    Some(line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()? * 1024)
+    let bytes = |name: &str| {
+        let line = status.lines().find_map(|line| line.strip_prefix(name))?;
+        Some(line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()? * 1024)
+    };
+    Some(bytes("VmHWM:")?.saturating_sub(bytes("RssFile:")?))
 }
 
 #[test]
