@@ -17,6 +17,7 @@ mod carve_resume;
 mod carve_several;
 mod case;
 mod changing;
+mod credentials;
 mod damaged_images;
 mod damaged_systems;
 mod devices;
