@@ -8,7 +8,7 @@ use quarrier_carve::embedded::{Limits, TakeMembers, archive_kind, members};
 use quarrier_carve::{Extent, View};
 use quarrier_core::source::{Memory, Source};
 
-use crate::{Target, Verdict};
+use crate::{Target, Verdict, packed};
 
 /// See the module.
 pub const TARGET: Target = Target { name: "members", run, once: &[], seeds: SEEDS, words: WORDS };
@@ -24,6 +24,16 @@ const SEEDS: &[&[u8]] = &[
     // A tape in the form that `tape` reads.
     b"T\x05hello\x00\x03abc",
     b"T\x85a path of its own\x01x",
+    b"BZh91AY&SY\x191e=\0\0\0\x81\0\x02D\xA0\0!\x9Ah3M\x073\x8B\xB9\x22\x9C(H\x0C\x98\xB2\x9E\x80",
+    b"\xFD7zXZ\0\0\x01i\x22\xDE6\x02\0!\x01\x16\0\0\0t/\xE5\xA3\x01\0\x04hello\0\0\0\0\x86\xA6\x106\0\x01\x19\x05\
+      \xBC\xE8\xEC\xCB\x90B\x99\x0D\x01\0\0\0\0\x01YZ",
+    // A skippable frame, and one with its bytes.
+    b"\x50\x2A\x4D\x18\x01\0\0\0x\x28\xB5\x2F\xFD\x20\x05\x29\0\0hello",
+    // A block of xz in the form that `packed` reads, and 7z: a stored file with its name, and an
+    // empty one after it.
+    b"X\0\0\x05\x01\0\x04hello\0",
+    b"7\0\x2F\x04\x06\0\x01\x09\x05\0\x07\x0B\x01\0\x01\x01\0\x0C\x05\x0A\x01\x86\xA6\x106\0\x08\0\0\
+      \x05\x02\x0E\x01\x40\x0F\x01\x80\x11\x09\0a\0\0\0b\0\0\0\0\0hello",
 ];
 
 const WORDS: &[&[u8]] = &[
@@ -40,6 +50,18 @@ const WORDS: &[&[u8]] = &[
     b"T",
     b"20 path=x\n",
     b"20 size=9999999999\n",
+    b"BZh9",
+    b"1AY&SY",
+    b"\x17rE8P\x90",
+    b"\xFD7zXZ\0",
+    b"\x28\xB5\x2F\xFD",
+    b"\x50\x2A\x4D\x18",
+    b"7",
+    b"X",
+    b"\x03\x01\x01",
+    b"\x21",
+    b"\x04\x02\x02",
+    b"\x06\xF1\x07\x01",
 ];
 
 const LIMITS: Limits = Limits {
@@ -48,6 +70,7 @@ const LIMITS: Limits = Limits {
     unpacked_bytes_max: 256 << 10,
     ratio_max: 100,
     members_max: 64,
+    decoder_bytes_max: 1 << 20,
 };
 /// The number of members after which the second walk stops.
 const ENOUGH: usize = 2;
@@ -78,15 +101,23 @@ impl TakeMembers for All {
     }
 }
 
-/// Walks through an archive, or through a tape made from the bytes.
+/// Walks through an archive, or through a tape, an xz file or a 7z archive made from the bytes, with
+/// valid checksums.
 ///
 /// # Panics
 /// If a limit does not hold, or an offset is wrong.
 pub fn run(bytes: &[u8]) -> Verdict {
     let made;
-    let archive = match bytes.strip_prefix(b"T") {
-        Some(choices) => {
-            made = tape(choices);
+    let built = match bytes {
+        [b'T', choices @ ..] => Some(tape(choices)),
+        [b'X', choices @ ..] => packed::xz(choices),
+        // Not the magic number of 7z itself.
+        [b'7', choices @ ..] if !bytes.starts_with(b"7z") => packed::seven_zip(choices),
+        _ => None,
+    };
+    let archive = match built {
+        Some(built) => {
+            made = built;
             &made[..]
         }
         None => bytes,

@@ -1354,6 +1354,11 @@ quarrier_status quarrier_sparse_file_blocks(const struct quarrier_sparse_file *f
                                             struct quarrier_error **error);
 
 /**
+ * Returns the offset after the last byte held, or 0 if none is held.
+ */
+uint64_t quarrier_sparse_file_held_end(const struct quarrier_sparse_file *file);
+
+/**
  * Returns the number of bytes held.
  */
 uint64_t quarrier_sparse_file_num_bytes(const struct quarrier_sparse_file *file);

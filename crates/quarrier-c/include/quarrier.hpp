@@ -547,6 +547,8 @@ public:
         });
     }
 
+    /// The offset after the last byte held, or 0 if none is held.
+    std::uint64_t held_end() const noexcept { return quarrier_sparse_file_held_end(get()); }
     /// The number of bytes held.
     std::uint64_t num_bytes() const noexcept { return quarrier_sparse_file_num_bytes(get()); }
     /// The number of blocks held.
@@ -586,11 +588,11 @@ public:
     /// Restores a store from the bytes of to_bytes().
     static SparseStore from_bytes(const void *data, std::size_t length,
                                   std::optional<std::uint64_t> bytes_max = std::nullopt) {
+        SparseStore store;
         quarrier_sparse_store *made = nullptr;
         quarrier_error *error = nullptr;
         const auto budget = bytes_max.value_or(QUARRIER_UNKNOWN);
         detail::check(quarrier_sparse_store_from_bytes(data, length, budget, &made, &error), error);
-        SparseStore store;
         store.store_.reset(made);
         return store;
     }
@@ -1290,11 +1292,12 @@ public:
             given.push_back(sql.c_str());
         }
         std::vector<quarrier_table *> answers(sqls.size());
+        std::vector<Table> tables;
+        tables.reserve(sqls.size());
         quarrier_error *error = nullptr;
         detail::check(quarrier_table_query_many(get(), given.data(), given.size(), detail::raw(stop),
                                                 answers.data(), &error),
                       error);
-        std::vector<Table> tables;
         for (quarrier_table *answer : answers) {
             tables.push_back(Table(answer));
         }

@@ -10,7 +10,7 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyString};
 use quarrier::source::{Announced, Opened as OpenedSource, open_url};
-use quarrier::{Environment, Error, Named, OpenOptions, Place, Sources};
+use quarrier::{Environment, Error, Named, OpenOptions, Place};
 use quarrier_core::source::{self, ChangingMemory, Source as _, read_full_at};
 use quarrier_core::sync::lock;
 use quarrier_remote::{FirstBytes, Header, Remote, RemoteSource};
@@ -95,7 +95,7 @@ fn open(
     options: OpenOptions,
     stop: &Arc<AtomicBool>,
 ) -> quarrier::Result<(Kind, Option<String>)> {
-    let named = Sources::only(name)?;
+    let named = host::opener(options.clone(), stop).only(name)?;
     let Named::Url(url) = &named else {
         return local(host::opener(options, stop).open(&named)?);
     };

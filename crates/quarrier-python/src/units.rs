@@ -36,7 +36,7 @@ pub(crate) fn cut(
 fn all(names: Vec<PathBuf>, unit_bytes: u64, stop: &Arc<AtomicBool>) -> Result<Vec<Fields>, Error> {
     let opener = host::opener(OpenOptions::default(), stop);
     let mut all = Vec::new();
-    for named in Sources::of_until(names, stop).iter() {
+    for named in Sources::of_until(names, stop).listed(&opener).iter() {
         let source = SourceUnits::open(named, &opener, &(0..u64::MAX), unit_bytes)?;
         all.extend(source.units().map(|unit| {
             let Unit { name, source, version, range } = unit;

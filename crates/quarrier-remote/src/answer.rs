@@ -107,13 +107,25 @@ pub(crate) fn judge(
         code @ (401 | 403) => Err(Refusal::Denied(code)),
         412 => Err(Refusal::Changed("its validator has changed".to_string())),
         416 => judge_unsatisfiable(headers, known),
-        408 | 425 | 429 | 500..=599 => {
-            let seconds = text(headers, &RETRY_AFTER).and_then(|text| text.parse().ok());
-            let reason = format!("the server responds with status {}", status.as_u16());
-            Err(Refusal::Again { reason, after: seconds.map(Duration::from_secs) })
+        _ if is_temporary(status) => {
+            let (reason, after) = temporary(status, headers);
+            Err(Refusal::Again { reason, after })
         }
         code => Err(Refusal::Status(code)),
     }
+}
+
+/// Whether another attempt may succeed after a response with this status.
+pub(crate) fn is_temporary(status: StatusCode) -> bool {
+    matches!(status.as_u16(), 408 | 425 | 429 | 500..=599)
+}
+
+/// The reason for another attempt after a response with a temporary status, and the delay that the server
+/// requests.
+pub(crate) fn temporary(status: StatusCode, headers: &HeaderMap) -> (String, Option<Duration>) {
+    let seconds = text(headers, &RETRY_AFTER).and_then(|text| text.parse().ok());
+    let reason = format!("the server responds with status {}", status.as_u16());
+    (reason, seconds.map(Duration::from_secs))
 }
 
 fn judge_range(

@@ -5,6 +5,10 @@ use std::time::{Duration, Instant};
 
 use crate::options::Retry;
 
+/// Attempts to connect to a server that has never responded: a mistyped name should be reported
+/// soon.
+pub(crate) const CONNECT_ATTEMPTS_MAX: u32 = 3;
+
 /// The attempts to fetch one range.
 #[derive(Debug)]
 pub(crate) struct Attempts {

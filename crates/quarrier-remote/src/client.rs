@@ -11,7 +11,8 @@ use tokio::sync::oneshot;
 
 use crate::cache::Folder;
 use crate::error::{Error, Result};
-use crate::location::Location;
+use crate::folder::BucketFolder;
+use crate::location::{BucketPrefix, Location};
 use crate::opening::FirstBytes;
 use crate::options::Options;
 use crate::shared::Shared;
@@ -94,6 +95,16 @@ impl Remote {
         stop: &AtomicBool,
     ) -> Result<RemoteSource> {
         RemoteSource::open(&self.shared, Location::parse(url)?, Some(first), Some(stop))
+    }
+
+    /// The objects of a bucket whose keys begin with a prefix: `s3://BUCKET/PREFIX`, `gs://…`,
+    /// `az://…`. The prefix may be empty. Makes no request.
+    ///
+    /// # Errors
+    /// [`Error::BadUrl`] for other URLs; [`Error::Setup`] if the settings of the bucket are invalid;
+    /// [`Error::Unusable`] if requests are not allowed.
+    pub fn folder(&self, url: &str) -> Result<BucketFolder> {
+        BucketFolder::open(&self.shared, BucketPrefix::parse(url)?)
     }
 
     /// The reason why the cache on disk is not used, or no longer used: a full disk, or a folder

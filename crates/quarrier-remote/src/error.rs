@@ -85,6 +85,25 @@ pub enum Error {
         /// The first missing byte; `None` if no part of the object is cached.
         offset: Option<u64>,
     },
+    /// The bucket of a listing, or of a new object, does not exist.
+    NoBucket {
+        /// The URL.
+        source_name: String,
+    },
+    /// The server refuses to list the objects of a bucket (401, 403).
+    NotListed {
+        /// The URL.
+        source_name: String,
+        /// The HTTP status.
+        status: u16,
+    },
+    /// The server's response about objects of a bucket cannot be used.
+    Unusable {
+        /// The URL.
+        source_name: String,
+        /// Why it cannot be used.
+        reason: String,
+    },
     /// The [`Remote`](crate::Remote) was dropped, or its stop flag was set.
     Closed {
         /// The URL, without its secrets.
@@ -110,6 +129,9 @@ impl Error {
             | Error::Failed { source_name, .. }
             | Error::Gone { source_name, .. }
             | Error::NotCached { source_name, .. }
+            | Error::NoBucket { source_name }
+            | Error::NotListed { source_name, .. }
+            | Error::Unusable { source_name, .. }
             | Error::Closed { source_name } => Some(source_name),
         }
     }
@@ -122,7 +144,9 @@ impl Error {
     /// The error message without the name of the source.
     pub fn reason(&self) -> String {
         match self {
-            Error::BadUrl { reason, .. } | Error::Setup { reason } => reason.clone(),
+            Error::BadUrl { reason, .. }
+            | Error::Setup { reason }
+            | Error::Unusable { reason, .. } => reason.clone(),
             Error::NotFound { .. } => "the server has no such object (404)".to_string(),
             Error::Denied { status, .. } => format!(
                 "the server denies access ({status}); the credentials or the signed URL may \
@@ -152,6 +176,15 @@ impl Error {
                      fill' fetches it"
                 )
             }
+            Error::NoBucket { .. } => {
+                "the server has no such bucket (404); check its name, and the \
+                                       region and the address of the store"
+                    .to_string()
+            }
+            Error::NotListed { status, .. } => format!(
+                "the server refuses to list the bucket ({status}); the credentials may be missing, \
+                 wrong or expired, or lack the permission to list"
+            ),
             Error::Closed { .. } => "the connection was closed on request".to_string(),
         }
     }
@@ -159,10 +192,11 @@ impl Error {
     fn kind(&self) -> io::ErrorKind {
         match self {
             Error::BadUrl { .. } | Error::Setup { .. } => io::ErrorKind::InvalidInput,
-            Error::NotFound { .. } => io::ErrorKind::NotFound,
+            Error::NotFound { .. } | Error::NoBucket { .. } => io::ErrorKind::NotFound,
             Error::NotCached { offset: None, .. } => io::ErrorKind::NotFound,
             Error::NotCached { .. } => io::ErrorKind::Other,
-            Error::Denied { .. } => io::ErrorKind::PermissionDenied,
+            Error::Denied { .. } | Error::NotListed { .. } => io::ErrorKind::PermissionDenied,
+            Error::Unusable { .. } => io::ErrorKind::InvalidData,
             Error::NoRanges { .. } => io::ErrorKind::Unsupported,
             Error::Changed { .. } => io::ErrorKind::StaleNetworkFileHandle,
             Error::Failed { .. } => io::ErrorKind::Other,

@@ -10,35 +10,16 @@ use reqwest::{RequestBuilder, Response, Url};
 use tokio::time::timeout;
 
 use crate::answer::{self, Answer, RangeRequest, Refusal, Version};
-use crate::bucket::Signing;
+use crate::bucket::{Signing, path_of};
+use crate::connector::Connector;
 use crate::counters::Counting;
 use crate::credentials::{Hop, Secrets};
 use crate::error::Result;
+use crate::fault::{Fault, again, fault_of, no_byte};
 use crate::location::{Location, Place};
 use crate::options::{Options, Timeouts};
 
 use crate::transport::{Clients, innermost, permit_redirect};
-
-/// Why an attempt failed.
-#[derive(Debug)]
-pub(crate) enum Fault {
-    /// The server's response was unusable.
-    Refused(Refusal),
-    /// No connection; `is_final` if retrying is pointless.
-    Connect { reason: String, is_final: bool },
-    /// No request could be made.
-    Setup(crate::error::Error),
-}
-
-impl From<Refusal> for Fault {
-    fn from(refusal: Refusal) -> Self {
-        Fault::Refused(refusal)
-    }
-}
-
-pub(crate) fn again(reason: impl Into<String>) -> Fault {
-    Fault::Refused(Refusal::Again { reason: reason.into(), after: None })
-}
 
 /// Makes the requests for one object.
 #[derive(Debug)]
@@ -87,7 +68,9 @@ impl Link {
                 Way::Http { url: url.clone(), secrets, target: Mutex::new(None) }
             }
             Place::Bucket { store, bucket, key } => {
-                let signing = Signing::new(*store, bucket, key, settings, client.clone())?;
+                let connector = Connector::new(client.clone(), options);
+                let key = path_of(&location.name, key)?;
+                let signing = Signing::new(*store, (bucket.as_str(), key), settings, connector)?;
                 Way::Bucket(Box::new(signing))
             }
         };
@@ -271,38 +254,4 @@ impl Body {
         }
         Ok(Some(part))
     }
-}
-
-fn no_byte(progress: Duration) -> String {
-    format!("the server sent no byte for {} s", progress.as_secs_f64())
-}
-
-/// Classifies an error from sending a request.
-fn fault_of(error: &reqwest::Error) -> Fault {
-    let reason = innermost(error);
-    if error.is_redirect() {
-        return Fault::Connect { reason, is_final: true };
-    }
-    if error.is_connect() {
-        let is_unknown = reason.starts_with("failed to lookup address information")
-            && !reason.contains("emporary");
-        let is_final = is_unknown || is_wrong_certificate(error);
-        return Fault::Connect { reason, is_final };
-    }
-    again(format!("the connection was cut ({reason})"))
-}
-
-/// Whether we rejected the certificate, so that retrying is pointless.
-fn is_wrong_certificate(error: &reqwest::Error) -> bool {
-    let mut next: Option<&(dyn std::error::Error + 'static)> = Some(error);
-    while let Some(error) = next {
-        let inner = error.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref);
-        let tls = inner.and_then(|inner| inner.downcast_ref::<rustls::Error>());
-        let tls = tls.or_else(|| error.downcast_ref::<rustls::Error>());
-        if matches!(tls, Some(rustls::Error::InvalidCertificate(_))) {
-            return true;
-        }
-        next = error.source();
-    }
-    false
 }

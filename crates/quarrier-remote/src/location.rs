@@ -44,6 +44,15 @@ impl Store {
         }
     }
 
+    /// The settings that say where the store is.
+    pub(crate) fn place_settings(self) -> &'static str {
+        match self {
+            Store::S3 => "AWS_REGION and AWS_ENDPOINT_URL",
+            Store::Google => "GOOGLE_BASE_URL",
+            Store::Azure => "AZURE_STORAGE_ACCOUNT_NAME and AZURE_STORAGE_ENDPOINT",
+        }
+    }
+
     /// The credentials to set if none are found.
     pub(crate) fn advice(self) -> &'static str {
         match self {
@@ -92,6 +101,15 @@ pub fn is_remote(text: &str) -> bool {
         .any(|scheme| text.get(..scheme.len()).is_some_and(|s| s.eq_ignore_ascii_case(scheme)))
 }
 
+/// Whether `text` is the URL of a bucket, or of an object in one: `s3://`, `gs://` or `az://`.
+pub fn is_bucket(text: &str) -> bool {
+    STORES.iter().any(|(scheme, _)| is_of(text, scheme))
+}
+
+fn is_of(text: &str, scheme: &str) -> bool {
+    text.get(..scheme.len()).is_some_and(|found| found.eq_ignore_ascii_case(scheme))
+}
+
 /// `text` without query, user and password, for errors and logs.
 pub fn redacted(text: &str) -> String {
     match Url::parse(text) {
@@ -124,7 +142,7 @@ impl Location {
             reason: reason.to_string(),
         };
         for (scheme, store) in STORES {
-            if text.get(..5).is_some_and(|found| found.eq_ignore_ascii_case(scheme)) {
+            if is_of(text, scheme) {
                 return Location::parse_bucket(scheme, store, &text[scheme.len()..]).map_err(bad);
             }
         }
@@ -156,6 +174,54 @@ impl Location {
         let name = format!("{scheme}{bucket}/{key}");
         let place = Place::Bucket { store, bucket: bucket.to_string(), key: key.to_string() };
         Ok(Location { place, identity: name.clone(), name })
+    }
+}
+
+/// More than the maximum size of a key in any store, in bytes.
+pub(crate) const KEY_BYTES_MAX: usize = 4096;
+
+/// Whether requests for a bucket of this name can be made: `object_store` panics if its URL is invalid.
+fn is_bucket_name(name: &str) -> bool {
+    let is_known = |byte: u8| byte.is_ascii_alphanumeric() || b".-_$:".contains(&byte);
+    name.len() < 256 && name.bytes().all(is_known)
+}
+
+/// A bucket, and the beginning of the keys of some of its objects.
+#[derive(Debug, Clone)]
+pub(crate) struct BucketPrefix {
+    pub(crate) store: Store,
+    pub(crate) bucket: String,
+    pub(crate) prefix: String,
+    /// The name for errors.
+    pub(crate) name: String,
+}
+
+impl BucketPrefix {
+    /// Parses `s3://BUCKET/PREFIX` and the like, verbatim.
+    pub(crate) fn parse(text: &str) -> Result<Self> {
+        let bad = |reason: &str| Error::BadUrl {
+            source_name: redacted(text),
+            reason: reason.to_string(),
+        };
+        let Some((scheme, store)) = STORES.into_iter().find(|(scheme, _)| is_of(text, scheme))
+        else {
+            return Err(bad("is not the URL of a bucket: s3://, gs:// or az://"));
+        };
+        let rest = &text[scheme.len()..];
+        let (bucket, prefix) = rest.split_once('/').unwrap_or((rest, ""));
+        if bucket.is_empty() {
+            return Err(bad("names no bucket"));
+        }
+        if !is_bucket_name(bucket) {
+            return Err(bad(
+                "names of buckets have only letters, digits, '.', '-', '_', '$' and ':'",
+            ));
+        }
+        if prefix.len() > KEY_BYTES_MAX {
+            return Err(bad("keys of objects are not that long"));
+        }
+        let name = format!("{scheme}{bucket}/{prefix}");
+        Ok(BucketPrefix { store, bucket: bucket.to_string(), prefix: prefix.to_string(), name })
     }
 }
 

@@ -4,9 +4,10 @@
 use quarrier_sparse::{ReadAhead, Span};
 
 use crate::answer::{Answer, RangeRequest, Refusal, Version};
-use crate::attempts::{Attempts, log_retry};
+use crate::attempts::{Attempts, CONNECT_ATTEMPTS_MAX, log_retry};
 use crate::error::{Error, Result};
-use crate::link::{Body, Fault, Link, PendingResponse, again};
+use crate::fault::{Fault, again};
+use crate::link::{Body, Link, PendingResponse};
 use crate::options::Options;
 
 /// The properties of an object, and some of its bytes.
@@ -46,10 +47,6 @@ impl FirstBytes {
         }
     }
 }
-
-/// Attempts to connect to a server that has never responded: a mistyped name should be reported
-/// soon.
-const CONNECT_ATTEMPTS_MAX: u32 = 3;
 
 /// Requests the `wanted` bytes of an object, by default its first or last ones, with the retries that the
 /// options allow.

@@ -5,14 +5,8 @@
 //! sends secrets only to the origin of that URL.
 
 use std::fmt;
-use std::future::Future;
-use std::pin::Pin;
 use std::sync::Arc;
 
-use object_store::ClientOptions;
-use object_store::client::{
-    HttpClient, HttpConnector, HttpError, HttpErrorKind, HttpRequest, HttpResponse, HttpService,
-};
 use reqwest::{Url, redirect};
 use rustls::ClientConfig;
 use rustls::crypto::ring;
@@ -102,49 +96,4 @@ pub(crate) fn innermost(error: &(dyn std::error::Error + 'static)) -> String {
         error = source;
     }
     error.to_string()
-}
-
-/// Lets `object_store` request credentials through our client.
-#[derive(Debug, Clone)]
-pub(crate) struct Connector(pub(crate) reqwest::Client);
-
-impl HttpConnector for Connector {
-    fn connect(&self, _: &ClientOptions) -> object_store::Result<HttpClient> {
-        Ok(HttpClient::new(self.clone()))
-    }
-}
-
-impl HttpService for Connector {
-    fn call<'s, 'f>(
-        &'s self,
-        request: HttpRequest,
-    ) -> Pin<Box<dyn Future<Output = std::result::Result<HttpResponse, HttpError>> + Send + 'f>>
-    where
-        's: 'f,
-        Self: 'f,
-    {
-        Box::pin(async move {
-            let (parts, body) = request.into_parts();
-            // Requests for credentials have small in-memory bodies.
-            let body = body.as_bytes().cloned().unwrap_or_default();
-            let sent = self
-                .0
-                .request(parts.method, parts.uri.to_string())
-                .headers(parts.headers)
-                .body(body)
-                .send()
-                .await;
-            let response =
-                sent.map_err(|error| HttpError::new(HttpErrorKind::Connect, error.without_url()))?;
-            let (status, headers) = (response.status(), response.headers().clone());
-            let bytes = response
-                .bytes()
-                .await
-                .map_err(|error| HttpError::new(HttpErrorKind::Interrupted, error.without_url()))?;
-            let mut answer = HttpResponse::new(bytes.into());
-            *answer.status_mut() = status;
-            *answer.headers_mut() = headers;
-            Ok(answer)
-        })
-    }
 }

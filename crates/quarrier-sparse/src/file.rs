@@ -555,6 +555,11 @@ impl SparseFile {
         blocks
     }
 
+    /// The offset after the last byte held, or 0 if none is held.
+    pub fn held_end(&self) -> u64 {
+        self.map.held_end()
+    }
+
     /// The number of bytes held.
     pub fn num_bytes(&self) -> u64 {
         self.map.len_bytes()

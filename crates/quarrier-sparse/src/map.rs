@@ -130,6 +130,11 @@ impl Map {
         Some(key + leaf.start(run))
     }
 
+    /// Returns the offset after the last held byte, or 0.
+    pub(crate) fn held_end(&self) -> u64 {
+        self.keys.last().zip(self.leaves.last()).map_or(0, |(key, leaf)| key + leaf.last_end())
+    }
+
     /// Overwrites bytes, all of which must be held.
     pub(crate) fn overwrite(&mut self, mut offset: u64, mut data: &[u8], stamp: u64) {
         while !data.is_empty() {

@@ -18,7 +18,7 @@ pub enum Error {
     },
     /// An object cannot be written or read.
     Results {
-        /// The path of the object, or of its folder.
+        /// The path or URL of the object, or of its folder.
         path: PathBuf,
         /// The system's error.
         error: io::Error,

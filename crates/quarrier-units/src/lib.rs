@@ -64,6 +64,9 @@ mod run;
 
 mod join;
 
+mod carve;
+
+pub use carve::{CarveUnits, CarvedUnit, Remarks, TakeCarved, in_report_order};
 pub use error::{Error, Result};
 pub use join::Joined;
 pub use label::Labels;

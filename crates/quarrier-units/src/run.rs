@@ -105,10 +105,12 @@ impl<'s> UnitSearch<'s> {
         self.running.as_ref().map_or_else(String::new, Running::engine_name)
     }
 
-    /// Whether the object of a unit exists. It may be damaged.
-    #[must_use]
-    pub fn has(&self, unit: &Unit) -> bool {
-        self.results.as_ref().is_some_and(|results| results.has(&self.job, unit))
+    /// Whether the object of a unit exists: see [`Results::has`]. It may be damaged.
+    ///
+    /// # Errors
+    /// Those of [`Results::has`].
+    pub fn has(&self, unit: &Unit) -> Result<bool> {
+        self.results.as_ref().map_or(Ok(false), |results| results.has(&self.job, unit))
     }
 
     /// Takes the notices since the last call: damaged objects.
@@ -174,11 +176,11 @@ impl<'s> UnitSearch<'s> {
         unit: &Unit,
     ) -> Result<(Stored, Vec<Range<u64>>)> {
         let labels = Arc::clone(&self.labels);
-        let mut pending = self.folder()?.create(&self.job, unit)?;
-        let path = pending.target().to_path_buf();
+        let results = self.folder()?;
+        let (pending, out) = results.create(&self.job, unit)?;
+        let path = results.path(&self.job, unit);
         let failed = |error: io::Error| Error::Results { path: path.clone(), error };
-        let file = pending.take_file().map_err(failed)?;
-        let mut writer = ObjectWriter::new(file, &unit.source, &labels).map_err(failed)?;
+        let mut writer = ObjectWriter::new(out, &unit.source, &labels).map_err(failed)?;
         let part = Part::alone(unit.range.clone());
         let ran =
             self.run(source, &part, &mut |row| writer.row(row)).map_err(|error| match error {
@@ -190,8 +192,8 @@ impl<'s> UnitSearch<'s> {
             return Ok((Stored::NotKept, ran.unreadable));
         }
         let meta = Meta::new(&self.identity(unit), &ran.seams, &ran.unreadable);
-        let file = writer.finish(meta).map_err(failed)?;
-        pending.publish(file).map_err(failed)?;
+        let written = writer.finish(meta).map_err(failed)?;
+        pending.publish(&path, written)?;
         Ok((Stored::Now, ran.unreadable))
     }
 

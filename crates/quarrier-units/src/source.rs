@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use quarrier::source::Version;
-use quarrier::{Named, Opened, Opener};
+use quarrier::{Named, Opened, Opener, Place};
 
 use crate::error::{Error, Result};
 use crate::unit::Unit;
@@ -43,7 +43,7 @@ impl SourceUnits {
     /// # Errors
     /// Those of [`open`](Self::open), and [`Error::Changed`] if the source has another version now.
     pub fn of_unit(unit: &Unit, opener: &Opener) -> Result<Self> {
-        let named = quarrier::Sources::only(unit.name.clone())?;
+        let named = opener.only(unit.name.clone())?;
         let source = Self::open(&named, opener, &unit.range, u64::MAX)?;
         match source.whole == *unit {
             true => Ok(source),
@@ -109,6 +109,11 @@ impl SourceUnits {
     #[must_use]
     pub fn is_remote(&self) -> bool {
         matches!(self.opened, Opened::Remote(_) | Opened::FarImage { .. })
+    }
+
+    /// The place for a request to work on.
+    pub fn place(&mut self) -> Place<'_> {
+        self.opened.place()
     }
 
     /// The open source.

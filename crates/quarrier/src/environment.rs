@@ -53,6 +53,14 @@ impl Environment {
         }
     }
 
+    /// These variables alone, for programs that hold credentials elsewhere: proxies, and the settings of
+    /// buckets.
+    pub fn of_variables(variables: impl IntoIterator<Item = (String, String)>) -> Self {
+        let is_known = |(name, _): &(String, String)| quarrier_remote::Options::concerns(name);
+        let remote = variables.into_iter().filter(is_known).collect();
+        Environment { remote, ..Environment::default() }
+    }
+
     /// The folder for data that quarrier can rebuild; it may not exist. `None` if the environment names
     /// neither a cache folder nor a home folder.
     pub fn cache_folder(&self) -> Option<&PathBuf> {

@@ -12,7 +12,7 @@ use quarrier_messages::format::fix::DictionaryError;
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Error {
-    /// No file has this name.
+    /// No file, or no object of a bucket, has this name.
     NotFound {
         /// The name as given.
         name: String,
@@ -139,6 +139,9 @@ pub enum Error {
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Error::NotFound { name } if quarrier_remote::is_bucket(name) => {
+                write!(f, "{name}: no object of the bucket has such a name and any bytes")
+            }
             Error::NotFound { name } => {
                 write!(f, "{name}: no such file, and no file matches it as a glob")
             }

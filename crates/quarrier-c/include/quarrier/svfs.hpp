@@ -5,7 +5,7 @@
 // promises: blocks that touch are joined in any order of writes, a write that differs from the bytes held
 // loses nothing and names the first byte that differs, a write of no bytes creates no block, and a range
 // that extends past 2^64 is not held, and cannot be read or written. size_of() returns the actual memory,
-// and exceptions have what().
+// exceptions have what(), and counts are read with the lock.
 //
 // New code should use quarrier::SparseFile and quarrier::SparseStore.
 #ifndef QUARRIER_SVFS_HPP
@@ -290,18 +290,26 @@ public:
         QUARRIER_SVF_LOCK;
         return sizeof(SparseVirtualFile) + m_id.size() + m_file.memory_bytes();
     }
-    [[nodiscard]] std::size_t num_bytes() const noexcept { return m_file.num_bytes(); }
-    [[nodiscard]] std::size_t num_blocks() const noexcept { return m_file.num_blocks(); }
+    [[nodiscard]] std::size_t num_bytes() const noexcept {
+        QUARRIER_SVF_LOCK;
+        return m_file.num_bytes();
+    }
+    [[nodiscard]] std::size_t num_blocks() const noexcept {
+        QUARRIER_SVF_LOCK;
+        return m_file.num_blocks();
+    }
 
     /// The position after the last byte.
     [[nodiscard]] t_fpos last_file_position() const noexcept {
         QUARRIER_SVF_LOCK;
-        const auto blocks = m_file.blocks();
-        return blocks.empty() ? 0 : blocks.back().first + blocks.back().second;
+        return m_file.held_end();
     }
 
     /// The value of the next touch.
-    [[nodiscard]] t_block_touch block_touch() const noexcept { return m_touch; }
+    [[nodiscard]] t_block_touch block_touch() const noexcept {
+        QUARRIER_SVF_LOCK;
+        return m_touch;
+    }
 
     /// The latest touch of each block, and the start of the block.
     [[nodiscard]] t_block_touches block_touches() const noexcept {
@@ -317,18 +325,44 @@ public:
     [[nodiscard]] const std::string &id() const noexcept { return m_id; }
     [[nodiscard]] double file_mod_time() const noexcept { return m_file_mod_time; }
     [[nodiscard]] const tSparseVirtualFileConfig &config() const noexcept { return m_config; }
-    [[nodiscard]] std::size_t count_write() const noexcept { return m_count_write; }
-    [[nodiscard]] std::size_t count_read() const noexcept { return m_count_read; }
-    [[nodiscard]] std::size_t bytes_write() const noexcept { return m_bytes_write; }
-    [[nodiscard]] std::size_t bytes_read() const noexcept { return m_bytes_read; }
-    [[nodiscard]] std::size_t blocks_erased() const noexcept { return m_blocks_erased; }
-    [[nodiscard]] std::size_t bytes_erased() const noexcept { return m_bytes_erased; }
-    [[nodiscard]] std::size_t blocks_punted() const noexcept { return m_blocks_punted; }
-    [[nodiscard]] std::size_t bytes_punted() const noexcept { return m_bytes_punted; }
+    [[nodiscard]] std::size_t count_write() const noexcept {
+        QUARRIER_SVF_LOCK;
+        return m_count_write;
+    }
+    [[nodiscard]] std::size_t count_read() const noexcept {
+        QUARRIER_SVF_LOCK;
+        return m_count_read;
+    }
+    [[nodiscard]] std::size_t bytes_write() const noexcept {
+        QUARRIER_SVF_LOCK;
+        return m_bytes_write;
+    }
+    [[nodiscard]] std::size_t bytes_read() const noexcept {
+        QUARRIER_SVF_LOCK;
+        return m_bytes_read;
+    }
+    [[nodiscard]] std::size_t blocks_erased() const noexcept {
+        QUARRIER_SVF_LOCK;
+        return m_blocks_erased;
+    }
+    [[nodiscard]] std::size_t bytes_erased() const noexcept {
+        QUARRIER_SVF_LOCK;
+        return m_bytes_erased;
+    }
+    [[nodiscard]] std::size_t blocks_punted() const noexcept {
+        QUARRIER_SVF_LOCK;
+        return m_blocks_punted;
+    }
+    [[nodiscard]] std::size_t bytes_punted() const noexcept {
+        QUARRIER_SVF_LOCK;
+        return m_bytes_punted;
+    }
     [[nodiscard]] std::chrono::time_point<std::chrono::system_clock> time_write() const noexcept {
+        QUARRIER_SVF_LOCK;
         return m_time_write;
     }
     [[nodiscard]] std::chrono::time_point<std::chrono::system_clock> time_read() const noexcept {
+        QUARRIER_SVF_LOCK;
         return m_time_read;
     }
 
@@ -538,6 +572,7 @@ public:
 
     /// The file; throws ExceptionSparseVirtualFileSystemOutOfRange if there is none.
     [[nodiscard]] const SparseVirtualFile &at(const std::string &id) const {
+        QUARRIER_SVFS_LOCK;
         const auto found = m_svfs.find(id);
         if (found == m_svfs.end()) {
             throw Exceptions::ExceptionSparseVirtualFileSystemOutOfRange("no file \"" + id + "\"");
@@ -547,6 +582,7 @@ public:
 
     /// The file; throws ExceptionSparseVirtualFileSystemOutOfRange if there is none.
     [[nodiscard]] SparseVirtualFile &at(const std::string &id) {
+        QUARRIER_SVFS_LOCK;
         const auto found = m_svfs.find(id);
         if (found == m_svfs.end()) {
             throw Exceptions::ExceptionSparseVirtualFileSystemOutOfRange("no file \"" + id + "\"");
@@ -554,8 +590,14 @@ public:
         return found->second;
     }
 
-    [[nodiscard]] bool has(const std::string &id) const noexcept { return m_svfs.count(id) > 0; }
-    [[nodiscard]] std::size_t size() const noexcept { return m_svfs.size(); }
+    [[nodiscard]] bool has(const std::string &id) const noexcept {
+        QUARRIER_SVFS_LOCK;
+        return m_svfs.count(id) > 0;
+    }
+    [[nodiscard]] std::size_t size() const noexcept {
+        QUARRIER_SVFS_LOCK;
+        return m_svfs.size();
+    }
     [[nodiscard]] std::size_t size_of() const noexcept {
         return sizeof(SparseVirtualFileSystem) + sum(&SparseVirtualFile::size_of);
     }
@@ -564,6 +606,7 @@ public:
 
     /// The IDs of all files, in no particular order.
     [[nodiscard]] std::vector<std::string> keys() const noexcept {
+        QUARRIER_SVFS_LOCK;
         std::vector<std::string> keys;
         keys.reserve(m_svfs.size());
         for (const auto &file : m_svfs) {
@@ -576,6 +619,7 @@ public:
 
 private:
     std::size_t sum(std::size_t (SparseVirtualFile::*of)() const noexcept) const noexcept {
+        QUARRIER_SVFS_LOCK;
         std::size_t sum = 0;
         for (const auto &file : m_svfs) {
             sum += (file.second.*of)();

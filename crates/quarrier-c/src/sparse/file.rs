@@ -383,6 +383,14 @@ pub unsafe extern "C" fn quarrier_sparse_file_blocks(
     }
 }
 
+/// Returns the offset after the last byte held, or 0 if none is held.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn quarrier_sparse_file_held_end(file: *const SparseFile) -> u64 {
+    // SAFETY: the header requires that `file` is NULL or alive, and all threads share it as a
+    // pointer to const during the call.
+    value(0, || unsafe { object(file, "file").map_or(0, |file| file.look(|file| file.held_end())) })
+}
+
 /// Returns the number of bytes held.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn quarrier_sparse_file_num_bytes(file: *const SparseFile) -> u64 {

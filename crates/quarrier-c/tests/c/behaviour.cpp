@@ -101,6 +101,23 @@ static void many_ranges() {
     EXPECT(ahead.reach_bytes() > 0);
 }
 
+// Sizes from callers are checked before anything is allocated or read.
+static void huge_sizes() {
+    quarrier::SparseFile file{"huge"};
+    file.write(0, "0123", 4);
+    char out[8];
+    const std::uint64_t huge = std::uint64_t{1} << 62;
+    EXPECT(!thrown<quarrier::ArgumentError>([&] { file.read(0, out, SIZE_MAX); }).empty());
+    EXPECT(!thrown<quarrier::Error>([&] { file.read_many({{0, huge}, {0, huge}}, out, 8); }).empty());
+    EXPECT(!thrown<quarrier::Error>([&] { file.write_many({{0, huge}, {huge, huge}}, out, 8); }).empty());
+    EXPECT(!thrown<quarrier::Error>([&] { file.read_many({{0, UINT64_MAX}, {0, 9}}, out, 8); }).empty());
+    EXPECT(file.need_many({{0, UINT64_MAX}}) == (quarrier::Spans{{4, UINT64_MAX - 4}}));
+    EXPECT(file.num_bytes() == 4 && file.held_end() == 4);
+    EXPECT(!thrown<quarrier::Error>([] { quarrier::SharedRegion region(SIZE_MAX / 2); }).empty());
+    EXPECT(!thrown<quarrier::Error>([] { quarrier::SharedRegion region(SIZE_MAX); }).empty());
+    EXPECT(!thrown<quarrier::ArgumentError>([&] { quarrier::Source::of_memory("x", out, SIZE_MAX); }).empty());
+}
+
 static void threads_in_a_store() {
     quarrier::SparseStore store(1 << 20);
     for (int name = 0; name < 4; name++) {
@@ -226,6 +243,7 @@ int main() {
     EXPECT(quarrier::version() == QUARRIER_VERSION);
     sparse_errors();
     many_ranges();
+    huge_sizes();
     threads_in_a_store();
     searches();
     tables();

@@ -45,6 +45,12 @@ pub(crate) fn run(command: &mut Command) -> Output {
     output
 }
 
+/// Reports that a test is skipped, and why.
+#[expect(clippy::print_stderr, reason = "a skipped test must not look like a passed one")]
+pub(crate) fn skip(reason: &str) {
+    eprintln!("skipped: {reason}");
+}
+
 /// A compiler with the options of one build mode.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Toolchain {
@@ -59,6 +65,13 @@ pub(crate) const TOOLCHAINS: [Toolchain; 3] = [
     Toolchain { c: "gcc", cpp: "g++", options: &["-O2"] },
     Toolchain { c: "gcc", cpp: "g++", options: SANITIZERS },
     Toolchain { c: "clang", cpp: "clang++", options: SANITIZERS },
+];
+
+const THREAD_SANITIZER: &[&str] = &["-g", "-O1", "-fsanitize=thread"];
+/// The modes in which programs with threads are built, too.
+pub(crate) const THREAD_TOOLCHAINS: [Toolchain; 2] = [
+    Toolchain { c: "gcc", cpp: "g++", options: THREAD_SANITIZER },
+    Toolchain { c: "clang", cpp: "clang++", options: THREAD_SANITIZER },
 ];
 
 const WARNINGS: [&str; 7] =

@@ -7,3 +7,4 @@ mod header;
 mod install;
 mod lab;
 mod model;
+mod svfsc;

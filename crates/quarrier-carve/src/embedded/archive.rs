@@ -1,12 +1,10 @@
 //! Members of zip archives, by their directory.
 
-use std::io::Read;
-
-use flate2::bufread::DeflateDecoder;
-
 use super::Walker;
-use super::reader::Reader;
+use super::packed::{Method, decoder};
+use super::reader::{Pieces, Reader};
 use crate::format::zip::{Listed, Packing, members};
+use crate::unpack::{ENCRYPTED, UNKNOWN};
 use crate::view::View;
 
 /// Passes on each member of the archive in `view`. If the outermost archive contains its bytes
@@ -28,19 +26,26 @@ fn member(
     depth: usize,
 ) -> bool {
     let (start, end) = (listed.data.start, listed.data.end);
-    let mut raw = Reader::range(view, start, end, walker.stop);
-    match listed.packing {
-        Packing::Other => {
-            walker.unread(listed.name, "encrypted, or packed in a way that is not unpacked")
+    let stop = walker.stop;
+    let method = match listed.packing {
+        Packing::Encrypted => return walker.unread(listed.name, ENCRYPTED),
+        Packing::Other => return walker.unread(listed.name, UNKNOWN),
+        Packing::Lost => {
+            return walker.unread(listed.name, "its bytes are not where the archive says");
         }
-        Packing::Lost => walker.unread(listed.name, "its bytes are not where the archive says"),
         Packing::Stored => {
             let place = base.and_then(|base| base.checked_add(start));
-            walker.listed(listed, &mut raw, place, depth)
+            let mut raw = Reader::range(view, start, end, stop);
+            return walker.listed(listed, &mut raw, place, depth);
         }
-        Packing::Deflated => {
-            let inflated: &mut dyn Read = &mut DeflateDecoder::new(raw);
-            walker.listed(listed, inflated, None, depth)
-        }
+        Packing::Deflated => Method::Deflate,
+        Packing::Bzip2 => Method::Bzip2,
+        Packing::Xz => Method::Xz,
+        Packing::Zstd => Method::Zstd,
+        Packing::Lzma => Method::Lzma(listed.unpacked),
+    };
+    match decoder(method, view, start..end, walker.decoder_bytes_max(depth), stop) {
+        Ok(reader) => walker.listed(listed, &mut Pieces::new(reader, stop), None, depth),
+        Err(reason) => walker.unread(listed.name, reason),
     }
 }

@@ -1,4 +1,4 @@
-//! Files inside files: compressed members of archives.
+//! Files inside files: compressed files, and members of archives.
 //!
 //! A carved archive is unpacked member by member, and validators see each member. Recognised
 //! members are passed on with their path, such as `zip!word/media/image1.png`. Names are data for
@@ -10,21 +10,23 @@
 
 mod archive;
 mod member;
+mod packed;
 mod reader;
+mod seven_zip;
 mod tape;
 
 pub use member::{TakeMembers, Unpacked, archive_kind, members};
 
-use std::io::Read;
+use std::io::{self, ErrorKind, Read};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use flate2::bufread::MultiGzDecoder;
 use quarrier_core::source::{Memory, Source};
 
 use crate::format::tar::header::{BLOCK_BYTES, is_header};
 use crate::format::zip::Listed;
 use crate::format::{self, Format, Kind};
+use crate::unpack::{OVER_LIMIT, UNKNOWN};
 use crate::view::{Extent, View};
 
 use reader::Reader;
@@ -44,6 +46,9 @@ pub struct Limits {
     pub ratio_max: u64,
     /// Maximum number of members of all levels together.
     pub members_max: u64,
+    /// Maximum size in bytes of the dictionary of a decoder for the outermost archive; each level of
+    /// nesting allows half as much. Data that need more are skipped.
+    pub decoder_bytes_max: u64,
 }
 
 impl Default for Limits {
@@ -54,6 +59,7 @@ impl Default for Limits {
             unpacked_bytes_max: 16 << 30,
             ratio_max: 100,
             members_max: 1 << 20,
+            decoder_bytes_max: 64 << 20,
         }
     }
 }
@@ -92,12 +98,17 @@ pub enum Content<'i> {
 const RATIO_FREE_BYTES: u64 = 64 << 20;
 /// Maximum number of bytes of a name to show.
 const NAME_BYTES_MAX: usize = 1024;
+/// The bytes of skipped content between checks of the limits.
+const SKIP_BYTES: u64 = 1 << 20;
+/// Why members are skipped.
+const UNREADABLE: &str = "cannot be unpacked";
+const TOO_MUCH: &str = "archive unpacks to more than the limit";
 /// The `stop` flag of walks that cannot be interrupted.
 static NEVER: AtomicBool = AtomicBool::new(false);
 
 /// Whether [`walk`] unpacks files of this type.
 pub fn is_archive(kind: &str) -> bool {
-    matches!(kind, "gz" | "tar") || is_zip(kind)
+    matches!(kind, "7z" | "tar") || packed::is_packed(kind) || is_zip(kind)
 }
 
 fn is_zip(kind: &str) -> bool {
@@ -157,11 +168,8 @@ impl<'w> Walker<'w> {
         let stop = self.stop;
         match kind {
             "tar" => tape::walk(self, &mut Reader::all(view, stop), base, depth),
-            "gz" => {
-                let name = gz_name(view);
-                let mut reader = MultiGzDecoder::new(Reader::all(view, stop));
-                self.member(&name, &mut reader, None, depth);
-            }
+            "7z" => seven_zip::walk(self, view, base, depth),
+            _ if packed::is_packed(kind) => packed::walk(self, kind, view, depth),
             _ if is_zip(kind) => archive::walk(self, view, base, depth),
             _ => {}
         }
@@ -189,7 +197,7 @@ impl<'w> Walker<'w> {
         let before = self.enter(name);
         self.content(reader, place, depth);
         if !self.has_room() {
-            self.skip("archive unpacks to more than the limit");
+            self.skip(TOO_MUCH);
         }
         self.path.truncate(before);
         self.may_continue()
@@ -226,30 +234,52 @@ impl<'w> Walker<'w> {
 
     /// Reports damage to the archive at the current path, if the receiver takes every member.
     fn damaged(&mut self, reason: &'static str) {
-        if matches!(self.receiver, Receiver::All(_)) {
+        if matches!(self.receiver, Receiver::All(_)) && !self.stop.load(Ordering::Relaxed) {
             self.skip(reason);
         }
     }
 
-    /// Appends the name of a member to the path. Returns the length of the path before.
+    /// Counts a member and appends its name to the path. Returns the length of the path before.
     fn enter(&mut self, name: &[u8]) -> usize {
+        self.left_members = self.left_members.saturating_sub(1);
+        self.append(name)
+    }
+
+    /// Appends the name of a member to the path. Returns the length of the path before.
+    fn append(&mut self, name: &[u8]) -> usize {
         let before = self.path.len();
         self.path.push('!');
         push_name(&mut self.path, name);
-        self.left_members = self.left_members.saturating_sub(1);
         before
     }
 
-    /// Counts bytes that were unpacked but not examined. Returns whether to continue.
-    fn pass(&mut self, bytes: u64) -> bool {
-        self.left_bytes = self.left_bytes.saturating_sub(bytes);
-        self.may_continue()
+    /// Unpacks `bytes` bytes that are not examined, and counts them. Ends early if a limit does not
+    /// allow more. Returns false if they are not there.
+    fn pass(&mut self, reader: &mut dyn Read, mut bytes: u64) -> bool {
+        while bytes > 0 && self.may_continue() {
+            let most = bytes.min(SKIP_BYTES);
+            let Ok(count) = io::copy(&mut (&mut *reader).take(most), &mut io::sink()) else {
+                return false;
+            };
+            self.left_bytes = self.left_bytes.saturating_sub(count);
+            bytes -= count;
+            if count < most {
+                return false;
+            }
+        }
+        true
+    }
+
+    /// Returns the maximum size of a decoder's dictionary at this depth.
+    fn decoder_bytes_max(&self, depth: usize) -> u64 {
+        let halvings = u32::try_from(depth.saturating_sub(1)).unwrap_or(u32::MAX);
+        self.limits.decoder_bytes_max.checked_shr(halvings).unwrap_or(0)
     }
 
     fn content(&mut self, reader: &mut dyn Read, place: Option<u64>, depth: usize) {
         let mut bytes = Vec::new();
-        if !self.fill(reader, &mut bytes, BLOCK_BYTES as u64) {
-            return self.skip("cannot be unpacked");
+        if let Err(reason) = self.fill(reader, &mut bytes, BLOCK_BYTES as u64) {
+            return self.skip(reason);
         }
         if is_header(&bytes) {
             match depth < self.limits.depth_max {
@@ -260,8 +290,8 @@ impl<'w> Walker<'w> {
         }
         let member_bytes_max = self.limits.member_bytes_max.saturating_sub(self.held_bytes);
         let most = member_bytes_max.min(self.left_bytes.saturating_add(bytes.len() as u64));
-        if !self.fill(reader, &mut bytes, most.saturating_add(1)) {
-            return self.skip("cannot be unpacked");
+        if let Err(reason) = self.fill(reader, &mut bytes, most.saturating_add(1)) {
+            return self.skip(reason);
         }
         let length = bytes.len() as u64;
         if length > member_bytes_max {
@@ -312,12 +342,32 @@ impl<'w> Walker<'w> {
         self.archive(kind, &mut View::of(&source, &[extent]), place, depth + 1);
     }
 
-    /// Reads from `reader` up to `most` bytes, or to its end. Returns false if it fails.
-    fn fill(&mut self, reader: &mut dyn Read, bytes: &mut Vec<u8>, most: u64) -> bool {
+    /// Reads from `reader` up to `most` bytes, or to its end.
+    ///
+    /// # Errors
+    /// The reason, if it fails.
+    fn fill(
+        &mut self,
+        reader: &mut dyn Read,
+        bytes: &mut Vec<u8>,
+        most: u64,
+    ) -> Result<(), &'static str> {
         let had = bytes.len() as u64;
         let result = reader.take(most.saturating_sub(had)).read_to_end(bytes);
         self.left_bytes = self.left_bytes.saturating_sub(bytes.len() as u64 - had);
-        result.is_ok()
+        match result {
+            Ok(_) => Ok(()),
+            Err(error) if error.kind() == ErrorKind::OutOfMemory => Err(OVER_LIMIT),
+            Err(error) if error.kind() == ErrorKind::Unsupported => Err(UNKNOWN),
+            Err(_) => Err(UNREADABLE),
+        }
+    }
+
+    /// Reports that the rest of the member `name` of the archive at `path` was not examined.
+    fn skip_at(&mut self, name: &[u8], reason: &'static str) {
+        let before = self.append(name);
+        self.skip(reason);
+        self.path.truncate(before);
     }
 
     /// Reports that the member at `path` was not examined.
@@ -346,14 +396,6 @@ fn recognised(bytes: &[u8]) -> Option<(Kind, usize, String)> {
         }
     }
     None
-}
-
-/// Returns the original name in a gzip file's header.
-fn gz_name(view: &mut View<'_>) -> Vec<u8> {
-    let named = view.byte(3).is_some_and(|flags| flags & (4 | 8) == 8);
-    let end = if named { view.find(10..10 + NAME_BYTES_MAX as u64, &[0]) } else { None };
-    end.and_then(|end| view.take(10, (end - 10) as usize))
-        .map_or_else(|| b"content".to_vec(), <[u8]>::to_vec)
 }
 
 /// Appends a name as text on one line.

@@ -2,13 +2,14 @@
 //!
 //! POSIX.1-2017, *pax*; GNU's long names.
 
-use std::io::{ErrorKind, Read, copy, sink};
+use std::io::{ErrorKind, Read};
 
 use super::Walker;
 use crate::format::tar::header::{BLOCK_BYTES, content_bytes, is_header};
 
 /// Maximum length in bytes of a name in a separate entry.
 const LONG_NAME_BYTES_MAX: u64 = 64 << 10;
+const ENDS_EARLY: &str = "the archive ends early";
 
 /// Passes on each file of the tape in `tape`, from the current position to its end, or to the first
 /// invalid header. If the outermost archive contains its bytes verbatim, they begin at `base`
@@ -19,7 +20,12 @@ pub(super) fn walk(walker: &mut Walker<'_>, tape: &mut dyn Read, base: Option<u6
     let mut header = [0; BLOCK_BYTES];
     // The offset of the next header.
     let mut at = 0u64;
-    while read_exact(tape, &mut header) && is_header(&header) {
+    loop {
+        match read_block(tape, &mut header) {
+            Ok(true) if is_header(&header) => {}
+            Ok(_) => return,
+            Err(()) => return walker.damaged(ENDS_EARLY),
+        }
         let Some(stated) = content_bytes(&header) else {
             return walker.damaged("an entry has no length");
         };
@@ -47,24 +53,31 @@ pub(super) fn walk(walker: &mut Walker<'_>, tape: &mut dyn Read, base: Option<u6
         // The next header is at a multiple of 512.
         let padding = bytes.wrapping_neg() % BLOCK_BYTES as u64;
         let rest = left.saturating_add(padding);
-        let passed = copy(&mut tape.take(rest), &mut sink());
-        if !passed.is_ok_and(|count| count == rest) {
-            return walker.damaged("the archive ends early");
+        if !walker.pass(tape, rest) {
+            return walker.damaged(ENDS_EARLY);
         }
-        if !walker.pass(rest) {
+        if !walker.may_continue() {
             return;
         }
         at = content_at.saturating_add(bytes).saturating_add(padding);
     }
 }
 
-fn read_exact(tape: &mut dyn Read, block: &mut [u8]) -> bool {
-    loop {
-        match tape.read_exact(block) {
+/// Fills `block`. Returns false if the tape ends here, or within the block.
+///
+/// # Errors
+/// If the tape cannot be unpacked.
+fn read_block(tape: &mut dyn Read, block: &mut [u8]) -> Result<bool, ()> {
+    let mut count = 0;
+    while count < block.len() {
+        match tape.read(&mut block[count..]) {
+            Ok(0) => return Ok(false),
+            Ok(more) => count += more,
             Err(error) if error.kind() == ErrorKind::Interrupted => {}
-            result => return result.is_ok(),
+            Err(_) => return Err(()),
         }
     }
+    Ok(true)
 }
 
 /// Reads the content of an entry that describes the next entry, up to its end or a zero byte.

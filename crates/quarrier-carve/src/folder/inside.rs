@@ -50,12 +50,14 @@ impl Skipped {
 
 impl UnpackSettings {
     /// Makes settings for files of `types` (by default all) with this many threads (0: one per
-    /// CPU), which share half of `memory_bytes`.
+    /// CPU), which share `memory_bytes`: half of it is for members, and half for decoders.
     pub fn new(types: Option<Vec<String>>, memory_bytes: u64, workers: usize) -> Self {
         let mut limits = Limits::default();
-        let levels = (planned_workers(workers) * limits.depth_max) as u64;
-        let share = memory_bytes / 2 / levels.max(1);
+        let half = memory_bytes / 2 / (planned_workers(workers) as u64).max(1);
+        let share = half / (limits.depth_max as u64).max(1);
         limits.member_bytes_max = limits.member_bytes_max.min(share);
+        // All levels together take less than twice as much as the outermost.
+        limits.decoder_bytes_max = limits.decoder_bytes_max.min(half / 2);
         UnpackSettings { limits, types }
     }
 

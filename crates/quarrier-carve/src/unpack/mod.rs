@@ -8,6 +8,7 @@ pub(crate) mod filter;
 use std::cell::{Cell, RefCell};
 use std::io::{self, ErrorKind, Read};
 use std::ops::Range;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::view::View;
 
@@ -21,6 +22,9 @@ const PIECE_BYTES: usize = 64 << 10;
 
 /// The reason if a dictionary would be too large.
 pub(crate) const TOO_LARGE: &str = "data that take more than 64 MiB to unpack were not read";
+/// The reason if a caller allows less.
+pub(crate) const OVER_LIMIT: &str =
+    "data that take more memory to unpack than the limit were not read";
 /// The reason for an unknown method.
 pub(crate) const UNKNOWN: &str = "data compressed by an unsupported method were not read";
 /// The reason if a password is needed.
@@ -35,12 +39,23 @@ pub(crate) enum Failed {
     Wrong(&'static str),
 }
 
+/// The `stop` flag of readers that cannot be interrupted.
+static NEVER: AtomicBool = AtomicBool::new(false);
+
 /// A view that several readers share.
-pub(crate) struct Shared<'v, 's>(RefCell<&'v mut View<'s>>);
+pub(crate) struct Shared<'v, 's> {
+    view: RefCell<&'v mut View<'s>>,
+    stop: &'v AtomicBool,
+}
 
 impl<'v, 's> Shared<'v, 's> {
     pub(crate) fn new(view: &'v mut View<'s>) -> Self {
-        Shared(RefCell::new(view))
+        Shared::until(view, &NEVER)
+    }
+
+    /// Makes a shared view whose readers fail soon after `stop` becomes true.
+    pub(crate) fn until(view: &'v mut View<'s>, stop: &'v AtomicBool) -> Self {
+        Shared { view: RefCell::new(view), stop }
     }
 
     /// Pays for work besides reading.
@@ -48,7 +63,7 @@ impl<'v, 's> Shared<'v, 's> {
     /// # Errors
     /// If the fuel has run out.
     pub(crate) fn spend(&self, bytes: u64) -> io::Result<()> {
-        let mut view = self.0.borrow_mut();
+        let mut view = self.view.borrow_mut();
         view.spend(bytes);
         match view.is_starved() {
             true => Err(ErrorKind::TimedOut.into()),
@@ -80,7 +95,10 @@ impl Read for Tap<'_, '_, '_> {
         let at = self.place.get();
         if self.taken == self.buffer.len() {
             let most = self.end.saturating_sub(at).min(PIECE_BYTES as u64);
-            let mut view = self.shared.0.borrow_mut();
+            if self.shared.stop.load(Ordering::Relaxed) {
+                return Err(io::Error::other("interrupted"));
+            }
+            let mut view = self.shared.view.borrow_mut();
             let bytes = view.run(at, most as usize);
             self.buffer.clear();
             self.buffer.extend_from_slice(bytes);

@@ -136,9 +136,9 @@ fn a_million_members_are_not_all_looked_at() {
 
 /// Records everything that a walk over members reports.
 #[derive(Default)]
-struct All {
-    members: Vec<(String, Vec<u8>, Option<u64>)>,
-    skipped: Vec<(String, &'static str)>,
+pub(crate) struct All {
+    pub(crate) members: Vec<(String, Vec<u8>, Option<u64>)>,
+    pub(crate) skipped: Vec<(String, &'static str)>,
     /// Ends the walk after this many members.
     members_max: Option<usize>,
 }
@@ -162,7 +162,7 @@ fn take_all(all: &mut All, archive: &[u8], limits: &Limits, stop: bool) -> Unpac
 }
 
 /// Returns all members of an archive, after checking the stated places.
-fn every(archive: &[u8], limits: &Limits) -> All {
+pub(crate) fn every(archive: &[u8], limits: &Limits) -> All {
     let mut all = All::default();
     let unpacked = take_all(&mut all, archive, limits, false);
     for (path, bytes, place) in &all.members {

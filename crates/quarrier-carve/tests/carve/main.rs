@@ -12,6 +12,7 @@ mod hostile;
 mod html;
 mod jpg;
 mod mail;
+mod members;
 mod midway;
 mod ole;
 mod own;

@@ -53,13 +53,13 @@ fn xz(contents: &[&[u8]]) -> Vec<u8> {
     xz
 }
 
-fn bz2(content: &[u8]) -> Vec<u8> {
+pub(crate) fn bz2(content: &[u8]) -> Vec<u8> {
     let mut encoder = BzEncoder::new(Vec::new(), Compression::fast());
     encoder.write_all(content).expect("writing to memory succeeds");
     encoder.finish().expect("writing to memory succeeds")
 }
 
-fn zst(content: &[u8]) -> Vec<u8> {
+pub(crate) fn zst(content: &[u8]) -> Vec<u8> {
     let mut encoder = zstd::Encoder::new(Vec::new(), 3).expect("a valid level");
     encoder.include_checksum(true).expect("a valid parameter");
     encoder.write_all(content).expect("writing to memory succeeds");

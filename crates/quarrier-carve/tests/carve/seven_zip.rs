@@ -20,7 +20,11 @@ fn contents() -> Vec<Vec<u8>> {
 }
 
 /// Makes an archive of these files, compressed separately or all together.
-fn archive(methods: &[EncoderConfiguration], contents: &[Vec<u8>], is_solid: bool) -> Vec<u8> {
+pub(crate) fn archive(
+    methods: &[EncoderConfiguration],
+    contents: &[Vec<u8>],
+    is_solid: bool,
+) -> Vec<u8> {
     let mut writer =
         ArchiveWriter::new(Cursor::new(Vec::new())).expect("writing to memory succeeds");
     writer.set_content_methods(methods.to_vec());
@@ -39,7 +43,7 @@ fn archive(methods: &[EncoderConfiguration], contents: &[Vec<u8>], is_solid: boo
 }
 
 /// Returns methods of compression by name.
-fn ways() -> Vec<(&'static str, Vec<EncoderConfiguration>)> {
+pub(crate) fn ways() -> Vec<(&'static str, Vec<EncoderConfiguration>)> {
     let plain = EncoderConfiguration::new;
     let lzma2 = || Lzma2Options::from_level(1).into();
     vec![
@@ -100,7 +104,7 @@ fn a_7z_with_a_sector_of_zeros_is_not_valid() {
 }
 
 /// Makes an archive with this second header, and the checksums that it needs.
-fn with_header(packed: &[u8], header: &[u8]) -> Vec<u8> {
+pub(crate) fn with_header(packed: &[u8], header: &[u8]) -> Vec<u8> {
     let mut start = (packed.len() as u64).to_le_bytes().to_vec();
     start.extend((header.len() as u64).to_le_bytes());
     start.extend(crc32(header));
@@ -108,7 +112,13 @@ fn with_header(packed: &[u8], header: &[u8]) -> Vec<u8> {
 }
 
 /// Makes the header of one file, compressed by a method with these properties.
-fn header(method: &[u8], properties: &[u8], packed: u8, unpacked: u8, crc: [u8; 4]) -> Vec<u8> {
+pub(crate) fn header(
+    method: &[u8],
+    properties: &[u8],
+    packed: u8,
+    unpacked: u8,
+    crc: [u8; 4],
+) -> Vec<u8> {
     let mut header = vec![1, 4, 6, 0, 1, 9, packed, 0, 7, 0x0B, 1, 0, 1];
     header.push(method.len() as u8 | if properties.is_empty() { 0 } else { 0x20 });
     header.extend(method);

@@ -12,7 +12,7 @@ use crate::sample::{check_starved, check_whole_file, fixed_cases, mixed, noise, 
 
 const CHECKS: [CheckType; 4] =
     [CheckType::None, CheckType::Crc32, CheckType::Crc64, CheckType::Sha256];
-const FILTERS: [FilterType; 9] = [
+pub(crate) const FILTERS: [FilterType; 9] = [
     FilterType::Delta,
     FilterType::BcjX86,
     FilterType::BcjPpc,
@@ -25,7 +25,12 @@ const FILTERS: [FilterType; 9] = [
 ];
 
 /// Compresses `content` by xz; with `blocks`, in blocks of 4 KiB.
-fn xz(content: &[u8], check: CheckType, filters: &[FilterType], blocks: bool) -> Vec<u8> {
+pub(crate) fn xz(
+    content: &[u8],
+    check: CheckType,
+    filters: &[FilterType],
+    blocks: bool,
+) -> Vec<u8> {
     let mut options = XzOptions::with_preset(1);
     options.lzma_options.dict_size = 4096;
     options.set_check_sum_type(check);

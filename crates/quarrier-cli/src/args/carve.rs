@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 
 use super::cache::{CacheArgs, cache_args};
+use super::units::{Units, carve_args, parse_carve};
 use super::{
     auto_count, color_arg, files_from_arg, flag, format_arg, format_of, hash_arg, json_arg,
     quiet_arg, stats_arg, workers_arg,
@@ -45,6 +46,8 @@ pub(crate) struct Carve {
     pub(crate) quiet: bool,
     pub(crate) stats: Option<PathBuf>,
     pub(crate) report: Option<PathBuf>,
+    /// How to run source by source.
+    pub(crate) units: Option<Units>,
     /// The command line as typed, for the report's title.
     pub(crate) line: String,
 }
@@ -63,6 +66,7 @@ Examples:
   quarrier carve https://example.org/disk.img -o recovered --range 0..1G
   quarrier carve evidence/ -o recovered
   find evidence -name '*.bin' -print0 | quarrier carve --files-from - -o recovered
+  quarrier carve 's3://bucket/case/*.dd' --to s3://bucket/rows --shard 0/8
 
 A SOURCE is a file, a block device, the first part of a split image (image.001)
 or of an EWF image (image.E01), a quoted glob of the parts ('image.*'), or a
@@ -70,6 +74,7 @@ URL: https://…, http://…, s3://BUCKET/KEY, gs://…, az://CONTAINER/KEY. AFF
 images, virtual disks (qcow2, VMDK, VHD, VHDX, VDI, DMG) and compressed images
 (gz, xz, bz2, zst) are recognised by content. SOURCE#2 is the second partition.
 A folder is all regular files below it, hidden ones too; links are not followed.
+'s3://BUCKET/PREFIX/*' is all objects that match, s3://BUCKET/PREFIX/ all below.
 
 Each file is written to FOLDER/<type>/<offset>.<extension>, with the offset as
 12 hexadecimal digits; FOLDER/report.jsonl and FOLDER/report.dfxml have a row
@@ -106,11 +111,12 @@ pub(super) fn command() -> Command {
                 .long("output")
                 .value_name("FOLDER")
                 .value_parser(value_parser!(PathBuf))
-                .required_unless_present("dry-run")
+                .required_unless_present_any(["dry-run", "to", "plan"])
                 .help("Output folder; must be new or empty"),
         )
         .args(what_args())
         .args(how_args())
+        .args(carve_args())
         .args(cache_args())
         .args([format_arg(), json_arg(), color_arg(), quiet_arg()])
         .args([stats_arg(), log_arg()])
@@ -234,6 +240,7 @@ pub(super) fn parse(matches: &ArgMatches) -> Result<Carve, String> {
         quiet: matches.get_flag("quiet"),
         stats: matches.get_one("stats").cloned(),
         report: matches.get_one("report").cloned(),
+        units: parse_carve(matches),
         line: super::search::typed_line(),
     })
 }

@@ -431,13 +431,14 @@ the order of their paths), a block device, '-' for standard input, the first
 part of a split image (image.001) or of an EWF image (image.E01), a quoted glob
 of its parts ('image.*'), or a URL: https://…, http://…, s3://BUCKET/KEY,
 gs://…, az://CONTAINER/KEY (with the usual AWS_…, GOOGLE_… and AZURE_… variables
-of the environment). AFF4 images, virtual disks (qcow2, VMDK, VHD, VHDX, VDI,
-DMG) and compressed images (gz, xz, bz2, zst) are recognised by content, and
-offsets are those of the disk inside. SOURCE#2 is the second partition. A
-pattern file holds one pattern a line: a literal, or hex:…, re:…, re16:… (a
-regex over UTF-16), utf16:…, utf16be:…, xor:…, base64:…; word:… matches a
-literal as a whole word. A name may precede each, as in 'jpeg = hex:FF D8 FF';
-lines that begin with # are comments.
+of the environment); 's3://BUCKET/PREFIX/*' is all objects that match, and
+s3://BUCKET/PREFIX/ all below. AFF4 images, virtual disks (qcow2, VMDK, VHD,
+VHDX, VDI, DMG) and compressed images (gz, xz, bz2, zst) are recognised by
+content, and offsets are those of the disk inside. SOURCE#2 is the second
+partition. A pattern file holds one pattern a line: a literal, or hex:…, re:…,
+re16:… and re16be:… (regexes over UTF-16), utf16:…, utf16be:…, xor:…,
+base64:…; word:… matches text or a regex as a whole word. A name may precede
+each, as in 'jpeg = hex:FF D8 FF'; lines that begin with # are comments.
 
 Exit status: 0 found, 1 nothing found, 2 wrong use or failure, 3 part of the
 input could not be read (each range is listed), 130 interrupted.";
@@ -616,7 +617,7 @@ fn rule_args() -> Vec<Arg> {
             .help(
                 "Scopes over which rules are evaluated: source, files (allocated ones), deleted \
                  (files whose bytes are known), carved (files found by their content), members \
-                 (of zip, tar and gzip archives), or all; joined by commas",
+                 (of zip, 7z, tar, gz, xz, bz2 and zst files), or all; joined by commas",
             )
             .help_heading("Rules"),
         Arg::new("rules-max-size")

@@ -246,7 +246,7 @@ fn fill_all(cache: &Cache, stop: &Arc<AtomicBool>) -> Result<Outcome, Ended> {
     let opener = Opener::new(options, host::environment(), stop);
     let mut printer = Printer::new(cache);
     let mut outcome = Outcome::Found;
-    for named in Sources::of(&cache.names).iter() {
+    for named in Sources::of(&cache.names).listed(&opener).iter() {
         if stop.load(Ordering::Relaxed) {
             break;
         }

@@ -13,6 +13,7 @@ pub(crate) mod markdown;
 pub(crate) mod mount;
 pub(crate) mod pages;
 pub(crate) mod query;
+mod results;
 pub(crate) mod search;
 pub(crate) mod verify;
 

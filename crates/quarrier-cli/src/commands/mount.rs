@@ -36,7 +36,7 @@ fn run_until(asked: &Mount, stop: &Arc<AtomicBool>) -> Result<Outcome, String> {
     // Checked first, because opening a source can take long.
     quarrier_mount::check_mount_point(&asked.point).map_err(|error| error.to_string())?;
     let opener = Opener::new(asked.cache.options(), host::environment(), stop);
-    let named = Sources::only(&asked.source).map_err(error_message)?;
+    let named = opener.only(&asked.source).map_err(error_message)?;
     let opened = opener.open(&named).map_err(error_message)?;
     let name = opened.name().to_string();
     let notice = opened.notice().map(str::to_string);

@@ -69,6 +69,53 @@ pub(crate) fn tar(members: &[(&str, &[u8])]) -> Vec<u8> {
     bytes
 }
 
+/// A 7z archive of members, name and content, that are not compressed.
+pub(crate) fn seven_zip(members: &[(&str, &[u8])]) -> Vec<u8> {
+    let crc = |bytes: &[u8]| {
+        let mut crc = Crc::new();
+        crc.update(bytes);
+        crc.sum().to_le_bytes()
+    };
+    // Numbers of up to eight bytes.
+    let number = |value: usize| [&[0xFF][..], &(value as u64).to_le_bytes()].concat();
+    let packed: Vec<u8> = members.iter().flat_map(|(_, content)| content.to_vec()).collect();
+    let names: Vec<u8> = members
+        .iter()
+        .flat_map(|(name, _)| name.encode_utf16().chain([0]))
+        .flat_map(u16::to_le_bytes)
+        .collect();
+    let sizes: Vec<u8> = members[1..]
+        .iter()
+        .zip(members)
+        .flat_map(|(_, (_, content))| number(content.len()))
+        .collect();
+    let crcs: Vec<u8> = members.iter().flat_map(|(_, content)| crc(content)).collect();
+    let header = [
+        &[1, 4, 6, 0, 1, 9][..],
+        &number(packed.len()),
+        &[0, 7, 0x0B, 1, 0, 1, 1, 0, 0x0C],
+        &number(packed.len()),
+        &[0, 8, 0x0D],
+        &number(members.len()),
+        &[9],
+        &sizes,
+        &[0x0A, 1],
+        &crcs,
+        &[0, 0, 5],
+        &number(members.len()),
+        &[0x11],
+        &number(names.len() + 1),
+        &[0],
+        &names,
+        &[0, 0],
+    ]
+    .concat();
+    let mut start = (packed.len() as u64).to_le_bytes().to_vec();
+    start.extend((header.len() as u64).to_le_bytes());
+    start.extend(crc(&header));
+    [&b"7z\xBC\xAF\x27\x1C\0\x04"[..], &crc(&start), &start, &packed, &header].concat()
+}
+
 pub(crate) fn gz(content: &[u8]) -> Vec<u8> {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
     encoder.write_all(content).unwrap();

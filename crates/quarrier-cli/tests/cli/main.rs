@@ -5,16 +5,21 @@
 #![allow(clippy::unwrap_used, reason = "a failed unwrap in a test reports its line")]
 #![allow(clippy::disallowed_methods, reason = "a test may panic if the system refuses a thread")]
 
+#[path = "../../../quarrier-remote/tests/kit/bucket.rs"]
+#[allow(dead_code, reason = "shared by the tests of several crates")]
+mod bucket;
 mod harness;
 
 mod account;
 mod archives;
 mod bad_sectors;
+mod buckets;
 mod cache;
 mod carve;
 mod carve_free;
 mod carve_resume;
 mod carve_several;
+mod carve_units;
 mod case;
 mod changing;
 mod credentials;
@@ -36,6 +41,7 @@ mod filter_streams;
 mod folders;
 mod formats;
 mod gauge;
+mod gauge_limits;
 mod gpu;
 mod habits;
 mod images;

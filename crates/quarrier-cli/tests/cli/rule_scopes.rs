@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
-use crate::archives::{gif, gz, tar, zip};
+use crate::archives::{gif, gz, seven_zip, tar, zip};
 use crate::carve_free::does;
 use crate::harness::{Lab, Ran, run, skip};
 
@@ -122,7 +122,7 @@ fn the_same_rules_hold_for_members_as_by_yara_for_the_files_in_a_folder() {
     let expected: BTreeSet<String> = ran.lines().into_iter().map(str::to_string).collect();
     let stored = members.map(|(name, bytes)| (name, bytes, false));
     let packed = members.map(|(name, bytes)| (name, bytes, true));
-    for archive in [zip(&stored), zip(&packed), tar(&members)] {
+    for archive in [zip(&stored), zip(&packed), tar(&members), seven_zip(&members)] {
         lab.put("a", archive);
         let ran = lab.search(["--rules", "r.yar", "a", "--format", "json", "--scopes", "members"]);
         let found: BTreeSet<String> = rows(ran.is_clean())
@@ -156,6 +156,59 @@ fn members_that_are_not_judged_are_listed_with_the_reason() {
     lab.put("f", &archive[..archive.len() - 30]);
     lab.search(members)
         .says(3, &["f: source: its rules are not evaluated: the archive has no directory"]);
+}
+
+#[test]
+fn compressed_files_and_7z_are_followed() {
+    let lab = Lab::with("");
+    lab.put("r.yar", NEEDLE);
+    let noise: Vec<u8> = (0..90_000u32).map(|at| (at.wrapping_mul(at) >> 7) as u8).collect();
+    lab.put("t", tar(&[("in/x", b"a needle"), ("in/y", &noise), ("in/z", b"needles")]));
+    let members = ["--rules", "r.yar", "f", "--scopes", "members", "--format", "json"];
+    for (program, ending) in [("xz", "xz"), ("bzip2", "bz2"), ("zstd", "zst")] {
+        if !does(&lab, program, &["-k", "-q", "t"]) {
+            skip(program);
+            continue;
+        }
+        let name = format!("t.{ending}");
+        let packed = std::fs::read(lab.path(&name)).unwrap();
+        let seven_zip = seven_zip(&[("a", b"needle"), (&name, &packed)]);
+        lab.put("f", &seven_zip);
+        let way = |rest: &str| (format!("source!{rest}"), None);
+        let stored = ("source!a".to_string(), Some(place_of(&seven_zip, b"needle")));
+        let (x, z) = (way(&format!("{name}!content!in/x")), way(&format!("{name}!content!in/z")));
+        assert_eq!(
+            scopes(lab.search(members).is_clean()),
+            BTreeSet::from([stored, x.clone(), z]),
+            "{program}"
+        );
+        // Of the damaged one, what precedes the damage.
+        lab.put("f", zip(&[(&name, &packed[..packed.len() / 2], false)]));
+        let ran = lab.search(members);
+        assert_eq!(ran.code, Some(3), "{ran:?}");
+        let line = format!("f: source!{name}!content");
+        assert!(ran.stderr.contains(&line), "{ran:?}");
+        assert!(ran.stderr.contains(": its rules are not evaluated: "), "{ran:?}");
+        assert!(scopes(&ran).is_subset(&BTreeSet::from([x])), "{program}: {ran:?}");
+    }
+}
+
+#[test]
+fn members_of_7z_that_are_not_judged_are_listed_with_the_reason() {
+    let lab = Lab::with("");
+    lab.put("r.yar", NEEDLE);
+    let members = ["--rules", "r.yar", "f", "--scopes", "members", "--format", "json"];
+    let mut archive = seven_zip(&[("a", b"needle 1"), ("b", b"needle 2")]);
+    archive[32] = b'N';
+    lab.put("f", &archive);
+    let ran = lab.search(members);
+    ran.says(3, &["f: source!a: its rules are not evaluated: cannot be unpacked"]);
+    assert_eq!(scopes(&ran), BTreeSet::from([("source!b".to_string(), Some(40))]));
+    lab.put("f", &archive[..archive.len() - 1]);
+    lab.search(members).says(
+        3,
+        &["f: source: its rules are not evaluated: the archive has no readable directory"],
+    );
 }
 
 #[test]

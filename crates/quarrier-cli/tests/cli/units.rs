@@ -130,7 +130,7 @@ fn options_that_contradict_each_other_are_refused() {
     check(&["--shard", "1"], &["0/8"]);
     check(&["--unit-size", "4K"], &["--to"]);
     check(&["--rate", "4K"], &["--plan"]);
-    check(&["--to", "s3://lab/found"], &["s3://lab/found", "folder"]);
+    check(&["--to", "https://lab/found"], &["https://lab/found", "s3://"]);
     check(&["--to", "found", "--histogram"], &["--histogram"]);
     check(&["--to", "found", "-m", "3"], &["--max-count"]);
     check(&["--to", "found", "--unit-size", "0"], &["--unit-size"]);

@@ -39,4 +39,4 @@ pub use files::{files, parts_from};
 pub use hashes::{Check, StoredHashes, Verified};
 pub use image::EwfSource;
 pub(crate) use names::following;
-pub use names::{is_ewf, segments_from};
+pub use names::{is_ewf, segments_among, segments_from};

@@ -11,7 +11,12 @@ pub fn is_ewf(path: &Path) -> bool {
 
 /// The paths of an image's segments, from `first` up to the first missing one.
 pub fn segments_from(first: &Path) -> Vec<PathBuf> {
-    let others = following(first).take_while(|path| path.exists());
+    segments_among(first, Path::exists)
+}
+
+/// Like [`segments_from`], for files that `exists` knows.
+pub fn segments_among(first: &Path, exists: impl Fn(&Path) -> bool) -> Vec<PathBuf> {
+    let others = following(first).take_while(|path| exists(path));
     std::iter::once(first.to_path_buf()).chain(others).collect()
 }
 

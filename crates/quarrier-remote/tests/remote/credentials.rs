@@ -1,11 +1,13 @@
 //! Header fields, logins and settings of the caller: who receives them, and who does not.
 
+use std::ops::ControlFlow;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use quarrier_core::source::Source;
-use quarrier_remote::{Credentials, Header, Login, Options};
+use quarrier_remote::{Credentials, Header, ListedObject, Login, Options};
 
+use crate::bucket::Buckets;
 use crate::server::{Act, Ask, Server};
 use crate::{exact, noise, remote};
 
@@ -208,4 +210,41 @@ fn settings_of_s3_are_found_when_an_object_is_opened_and_get_no_headers() {
     remote.open("s3://bucket/key").unwrap();
     assert_eq!(server.log()[0].path, "/bucket/key");
     assert!(values(&server.log()[0], "x-key").is_empty());
+}
+
+#[test]
+fn settings_of_s3_are_found_when_a_folder_is_listed_or_written() {
+    let server = Buckets::new(10);
+    let (mut options, held) = with(Held { endpoint: Some(server.url()), ..Held::default() });
+    options.s3 = server.settings();
+    options.s3.retain(|(name, _)| !name.contains("ENDPOINT"));
+    options.headers.push(Header::parse("X-Key: hidden").unwrap());
+    let remote = remote(options);
+    let folder = remote.folder("s3://bucket/found/").unwrap();
+    assert!(folder.put_new("x", b"x".to_vec()).unwrap());
+    let mut keys = Vec::new();
+    let mut take = |object: ListedObject<'_>| {
+        keys.push(object.key.to_string());
+        ControlFlow::Continue(())
+    };
+    folder.list(true, &AtomicBool::new(false), &mut take).unwrap();
+    assert_eq!(keys, ["found/x"]);
+    folder.remove("x").unwrap();
+    assert!(server.keys("bucket").is_empty());
+    assert!(held.asked.load(Ordering::SeqCst) > 0);
+    let log = server.log();
+    assert!(log.len() == 3 && log.iter().all(|asked| !asked.fields.contains_key("x-key")));
+}
+
+#[test]
+fn a_failed_look_up_is_the_reason_why_a_folder_is_not_opened() {
+    let (options, held) = with(Held::default());
+    let remote = remote(options);
+    let error = remote.folder("s3://bucket/found/").unwrap_err();
+    assert_eq!(error.to_string(), "the profile is malformed");
+    // Buckets of other stores have no profiles.
+    let asked = held.asked.load(Ordering::SeqCst);
+    let error = remote.folder("az://bucket/found/").unwrap_err().to_string();
+    assert!(!error.contains("profile"), "{error}");
+    assert_eq!(held.asked.load(Ordering::SeqCst), asked);
 }

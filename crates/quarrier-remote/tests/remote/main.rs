@@ -2,6 +2,9 @@
 #![allow(clippy::unwrap_used, reason = "a failed unwrap in a test reports its line")]
 #![allow(clippy::disallowed_methods, reason = "a test may panic if the system refuses a thread")]
 
+#[path = "../kit/bucket.rs"]
+#[allow(dead_code, reason = "shared by the tests of several crates")]
+mod bucket;
 mod server;
 
 mod cache;
@@ -10,6 +13,7 @@ mod credentials;
 mod ending;
 mod faults;
 mod fetching;
+mod folder;
 mod journal;
 mod killed;
 mod opening;

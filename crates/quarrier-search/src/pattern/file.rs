@@ -9,8 +9,8 @@ use crate::wanted::Wanted;
 /// Reads a pattern file.
 ///
 /// A line is a literal (its exact bytes, UTF-8 or not), or begins with `hex:`, `re:`, `re16:`,
-/// `utf16:`, `utf16be:`, `xor:` or `base64:`; with `word:` before a literal, `re:`, `utf16:` or
-/// `utf16be:`, it matches only whole words. A name may precede it: `jpeg = hex:FF D8 FF`; a name is
+/// `re16be:`, `utf16:`, `utf16be:`, `xor:` or `base64:`; with `word:` before a literal, `re:`,
+/// `re16:`, `re16be:`, `utf16:` or `utf16be:`, it matches only whole words. A name may precede it: `jpeg = hex:FF D8 FF`; a name is
 /// letters, digits, `_`, `-`, `.` and `/` without blanks, followed by ` = `. Lines that are empty
 /// or begin with `#` are skipped, as are a carriage return at the end of a line and a byte order
 /// mark at the start of the file. A regex is parsed here, and compiled together with the set.
@@ -70,6 +70,9 @@ fn parse_pattern(line: &[u8]) -> Result<Pattern> {
     } else if let Some(regex) = rest("re16:") {
         utf8(line, &text)?;
         verified(Pattern::regex_utf16(regex)?)
+    } else if let Some(regex) = rest("re16be:") {
+        utf8(line, &text)?;
+        verified(Pattern::regex_utf16be(regex)?)
     } else if let Some(wide) = rest("utf16:") {
         utf8(line, &text)?;
         Pattern::utf16(wide)
@@ -116,7 +119,7 @@ fn split_name(line: &[u8]) -> Option<(&str, &[u8])> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pattern::{Form, Kind};
+    use crate::pattern::{Form, Kind, Utf16};
 
     fn literal(bytes: &[u8], form: Form, is_word: bool) -> Kind {
         Kind::Literal { bytes: bytes.to_vec(), form, is_word }
@@ -135,7 +138,8 @@ mod tests {
 
     #[test]
     fn forms_have_their_prefixes() {
-        let file = b"utf16be:a\nxor:\xFFb\nbase64:abc\nn = word:c\nword:utf16:d\nword:re:e\n";
+        let file =
+            b"utf16be:a\nxor:\xFFb\nbase64:abc\nn = word:c\nword:utf16:d\nword:re:e\nword:re16:f\nre16be:g\n";
         let patterns = parse_file(file).unwrap();
         let kinds: Vec<Kind> = patterns.iter().map(|pattern| pattern.kind.clone()).collect();
         let expected = [
@@ -146,7 +150,9 @@ mod tests {
             literal(b"d", Form::Utf16Le, true),
         ];
         assert_eq!(kinds[..5], expected);
-        assert!(patterns[5].is_regex());
+        assert!(patterns[5].is_regex() && patterns[6].is_regex());
+        assert_eq!((patterns[6].wide, &*patterns[6].text), (Some(Utf16::Little), "f"));
+        assert_eq!((patterns[7].wide, &*patterns[7].text), (Some(Utf16::Big), "g"));
         assert_eq!(patterns[3].label(), "n");
         assert_eq!(patterns[3].text, "c");
         for line in ["word:hex:41", "word:xor:a", "word:base64:abc", "word:word:a", "base64:ab"] {

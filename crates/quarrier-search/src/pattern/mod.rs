@@ -37,8 +37,33 @@ pub struct Pattern {
     /// The name given to it, if any.
     pub name: Option<String>,
     pub(crate) kind: Kind,
-    /// Whether a regex is over text in UTF-16LE.
-    pub(crate) is_wide: bool,
+    /// The byte order of UTF-16, if this is a regex over text in it.
+    pub(crate) wide: Option<Utf16>,
+}
+
+/// A byte order of UTF-16.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Utf16 {
+    Little,
+    Big,
+}
+
+impl Utf16 {
+    /// Decodes a unit.
+    pub(crate) fn unit(self, bytes: [u8; 2]) -> u16 {
+        match self {
+            Utf16::Little => u16::from_le_bytes(bytes),
+            Utf16::Big => u16::from_be_bytes(bytes),
+        }
+    }
+
+    /// Encodes a unit.
+    pub(crate) fn bytes(self, unit: u16) -> [u8; 2] {
+        match self {
+            Utf16::Little => unit.to_le_bytes(),
+            Utf16::Big => unit.to_be_bytes(),
+        }
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -128,13 +153,21 @@ impl Pattern {
         Ok(Self::new(text, Kind::Regex(text.to_string())))
     }
 
-    /// Makes a regex over text in UTF-16LE, at any offset: `.` and classes are characters of Unicode.
-    /// There is no `\b`, and no `^` or `$` of lines. It is compiled together with the set.
+    /// Makes a regex over text in UTF-16LE, at any offset: `.`, classes, `\b`, and `^` and `$` of
+    /// lines are about characters of Unicode. It is compiled together with the set.
     ///
     /// # Errors
     /// As [`Pattern::regex`].
     pub fn regex_utf16(text: &str) -> Result<Self> {
-        Ok(Pattern { is_wide: true, ..Self::regex(text)? })
+        Ok(Pattern { wide: Some(Utf16::Little), ..Self::regex(text)? })
+    }
+
+    /// Makes a regex as [`regex_utf16`](Self::regex_utf16) does, over text in UTF-16BE.
+    ///
+    /// # Errors
+    /// As [`Pattern::regex`].
+    pub fn regex_utf16be(text: &str) -> Result<Self> {
+        Ok(Pattern { wide: Some(Utf16::Big), ..Self::regex(text)? })
     }
 
     /// Makes a pattern of only the UTF-16LE form of `text`.
@@ -194,8 +227,8 @@ impl Pattern {
     /// precede or follow it. Its text is unchanged.
     ///
     /// # Errors
-    /// For hexadecimal, base64 and xor patterns and regexes over UTF-16, which have no notion of a word;
-    /// for a regex that is too long.
+    /// For hexadecimal, base64 and xor patterns, which have no notion of a word; for a regex that is
+    /// too long.
     pub fn word(self) -> Result<Self> {
         let kind = match self.kind {
             Kind::Literal {
@@ -203,12 +236,13 @@ impl Pattern {
                 form: form @ (Form::Plain | Form::Utf16Le | Form::Utf16Be),
                 ..
             } => Kind::Literal { bytes, form, is_word: true },
-            Kind::Regex(regex) if !self.is_wide => {
-                let regex = format!(r"\b{{start-half}}(?:{regex})\b{{end-half}}");
+            Kind::Regex(regex) => {
+                // Without Unicode in both forms: words have the same letters in every encoding.
+                let regex = format!(r"(?-u:\b{{start-half}})(?:{regex})(?-u:\b{{end-half}})");
                 check_length(&self.text, regex.len())?;
                 Kind::Regex(regex)
             }
-            Kind::Literal { .. } | Kind::Masked { .. } | Kind::Program(_) | Kind::Regex(_) => {
+            Kind::Literal { .. } | Kind::Masked { .. } | Kind::Program(_) => {
                 return Err(Error::pattern(
                     &self.text,
                     "has no words; leave out -w, or this pattern",
@@ -238,7 +272,7 @@ impl Pattern {
     }
 
     fn new(text: &str, kind: Kind) -> Self {
-        Pattern { text: text.to_string(), name: None, kind, is_wide: false }
+        Pattern { text: text.to_string(), name: None, kind, wide: None }
     }
 }
 

@@ -18,8 +18,8 @@ impl Pattern {
     /// regex over UTF-16.
     #[must_use]
     pub fn decode_match(&self, found: &[u8]) -> Option<String> {
-        if self.is_wide {
-            return decoded(found, u16::from_le_bytes);
+        if let Some(order) = self.wide {
+            return decoded(found, |bytes| order.unit(bytes));
         }
         let text = match &self.kind {
             Kind::Literal { bytes, form, .. } if *form != Form::Plain || bytes != found => {
@@ -36,7 +36,7 @@ impl Pattern {
 }
 
 /// Decodes bytes as UTF-16.
-fn decoded(found: &[u8], unit: fn([u8; 2]) -> u16) -> Option<String> {
+fn decoded(found: &[u8], unit: impl Fn([u8; 2]) -> u16) -> Option<String> {
     let (pairs, rest) = found.as_chunks::<2>();
     let units = pairs.iter().map(|pair| unit(*pair));
     let decoded: String = char::decode_utf16(units).collect::<Result<_, _>>().ok()?;
@@ -90,6 +90,8 @@ mod tests {
         let wide = Pattern::regex_utf16("a.*").unwrap();
         assert_eq!(shown(&wide, b"a\0\xE9\0"), "aé");
         assert_eq!(shown(&wide, b"a\0b"), "a\0b", "cut off");
+        let big = Pattern::regex_utf16be("a.*").unwrap();
+        assert_eq!(shown(&big, b"\0a\x01\x61"), "a\u{161}");
     }
 
     #[test]

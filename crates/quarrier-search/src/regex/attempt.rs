@@ -12,6 +12,7 @@ use regex_automata::util::look::Look;
 use regex_automata::util::primitives::StateID;
 
 use super::wide;
+use crate::pattern::Utf16;
 
 /// An attempt that cannot match any further.
 pub(super) const DEAD: u32 = 0;
@@ -36,8 +37,8 @@ pub(super) struct Attempts {
     /// Whether a step depends only on the state and the adjacent bytes. False for the Unicode version of
     /// `\b`, and for assertions in UTF-16.
     remembers: bool,
-    /// Whether assertions look at characters in UTF-16.
-    is_wide: bool,
+    /// The byte order, if assertions look at characters in UTF-16.
+    wide: Option<Utf16>,
     sets: Vec<Arc<Set>>,
     ids: HashMap<Arc<Set>, u32>,
     steps: Vec<u32>,
@@ -84,7 +85,7 @@ impl Marks {
 }
 
 impl Attempts {
-    pub(super) fn new(nfa: &NFA, is_wide: bool) -> Self {
+    pub(super) fn new(nfa: &NFA, wide: Option<Utf16>) -> Self {
         let classes = nfa.byte_classes();
         let states = nfa.states().len();
         let mut attempts = Attempts {
@@ -94,8 +95,8 @@ impl Attempts {
             class_of: std::array::from_fn(|byte| classes.get(byte as u8)),
             // The last class represents the end of input.
             classes: classes.alphabet_len() - 1,
-            remembers: !is_wide && !nfa.look_set_any().contains_word_unicode(),
-            is_wide,
+            remembers: wide.is_none() && !nfa.look_set_any().contains_word_unicode(),
+            wide,
             sets: Vec::new(),
             ids: HashMap::new(),
             steps: Vec::new(),
@@ -209,9 +210,9 @@ impl Attempts {
     }
 
     fn holds(&self, look: Look, text: &[u8], at: usize) -> bool {
-        match self.is_wide {
-            true => wide::holds(look, text, at),
-            false => self.nfa.look_matcher().matches(look, text, at),
+        match self.wide {
+            Some(order) => wide::holds(look, text, at, order),
+            None => self.nfa.look_matcher().matches(look, text, at),
         }
     }
 

@@ -12,10 +12,12 @@ use regex_automata::util::primitives::StateID;
 
 use super::attempt::{Marks, push_epsilons, target_of};
 use super::wide;
+use crate::pattern::Utf16;
 
 /// An automaton whose assertions look at characters.
 pub(super) struct Exact {
     nfa: NFA,
+    order: Utf16,
     /// Memory of searches, reused by the next ones.
     rooms: Mutex<Vec<Room>>,
 }
@@ -29,8 +31,12 @@ struct Room {
 }
 
 impl Exact {
-    pub(super) fn new(nfa: NFA) -> Self {
-        Exact { nfa, rooms: Mutex::new(Vec::new()) }
+    pub(super) fn new(nfa: NFA, order: Utf16) -> Self {
+        Exact { nfa, order, rooms: Mutex::new(Vec::new()) }
+    }
+
+    pub(super) fn order(&self) -> Utf16 {
+        self.order
     }
 
     pub(super) fn memory_usage(&self) -> usize {
@@ -83,7 +89,7 @@ impl Exact {
             match self.nfa.state(place) {
                 // Less preferred matches do not count.
                 State::Match { .. } => return true,
-                State::Look { look, .. } if !wide::holds(*look, text, at) => {}
+                State::Look { look, .. } if !wide::holds(*look, text, at, self.order) => {}
                 state => {
                     let target = byte.and_then(|byte| target_of(state, byte));
                     if let Some(target) = target

@@ -43,7 +43,7 @@ use regex_automata::{Anchored, Input};
 use regex_syntax::hir::Hir;
 
 use crate::error::{Error, Result};
-use crate::pattern::{Kind, Options, Pattern};
+use crate::pattern::{Kind, Options, Pattern, Utf16};
 use crate::wanted::Wanted;
 use byteset::ByteSet;
 use earliest::EarliestEnd;
@@ -104,9 +104,10 @@ pub(crate) fn compile(
     for (index, pattern) in patterns.iter().enumerate() {
         let Kind::Regex(text) = &pattern.kind else { continue };
         wanted.check()?;
-        let hir = parse(text, pattern.is_wide, options.ignore_case)?;
+        let hir = parse(text, pattern.wide, options.ignore_case)?;
         let states_bytes = states_bytes(memory, count);
-        let exact = (pattern.is_wide && wide::has_assertions(&hir)).then(|| hir.clone());
+        let order = pattern.wide.filter(|_| wide::has_assertions(&hir));
+        let exact = order.map(|order| (hir.clone(), order));
         let hir = if exact.is_some() { wide::without_assertions(&hir) } else { hir };
         let regex = BoundedRegex::new(text, hir, exact, index as u32, options, states_bytes)?;
         bytes += regex.automata_bytes();
@@ -137,16 +138,16 @@ fn states_bytes(memory: usize, regexes: usize) -> usize {
 /// Validates a regex before the set is known.
 pub(crate) fn verify(pattern: &Pattern) -> Result<()> {
     match &pattern.kind {
-        Kind::Regex(text) => parse(text, pattern.is_wide, false).map(|_| ()),
+        Kind::Regex(text) => parse(text, pattern.wide, false).map(|_| ()),
         _ => Ok(()),
     }
 }
 
-/// Parses a regex over bytes, or over text in UTF-16LE, whose characters are Unicode's.
-fn parse(text: &str, is_wide: bool, ignore_case: bool) -> Result<Hir> {
+/// Parses a regex over bytes, or over text in UTF-16, whose characters are Unicode's.
+fn parse(text: &str, wide: Option<Utf16>, ignore_case: bool) -> Result<Hir> {
     let hir = regex_syntax::ParserBuilder::new()
-        .utf8(is_wide)
-        .unicode(is_wide)
+        .utf8(wide.is_some())
+        .unicode(wide.is_some())
         .case_insensitive(ignore_case)
         .build()
         .parse(text)
@@ -154,9 +155,9 @@ fn parse(text: &str, is_wide: bool, ignore_case: bool) -> Result<Hir> {
     if hir.properties().minimum_len() == Some(0) {
         return Err(Error::pattern(text, "can match the empty string, which is everywhere"));
     }
-    match is_wide {
-        true => wide::in_utf16(&hir).map_err(|reason| Error::pattern(text, reason)),
-        false => Ok(hir),
+    match wide {
+        Some(order) => wide::in_utf16(&hir, order).map_err(|reason| Error::pattern(text, reason)),
+        None => Ok(hir),
     }
 }
 
@@ -165,7 +166,7 @@ impl BoundedRegex {
     fn new(
         text: &str,
         hir: Hir,
-        exact: Option<Hir>,
+        exact: Option<(Hir, Utf16)>,
         pattern: u32,
         options: Options,
         states_bytes: usize,
@@ -193,9 +194,12 @@ impl BoundedRegex {
             .map_err(|error| fail(one_line(&error)))?;
         let endless = match hir.properties().maximum_len() {
             Some(_) => None,
-            None => Some(compiled(exact.as_ref().unwrap_or(&hir))?),
+            None => Some(compiled(exact.as_ref().map_or(&hir, |(hir, _)| hir))?),
         };
-        let exact = exact.map(|hir| compiled(&hir)).transpose()?.map(Exact::new);
+        let exact = match exact {
+            Some((hir, order)) => Some(Exact::new(compiled(&hir)?, order)),
+            None => None,
+        };
         Ok(BoundedRegex {
             regex,
             pattern,

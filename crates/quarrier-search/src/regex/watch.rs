@@ -24,6 +24,7 @@ use quarrier_core::pipeline::Chunk;
 use super::BoundedRegex;
 use super::attempt::{Attempts, DEAD, MATCH};
 use super::byteset::ByteSet;
+use super::exact::Exact;
 use crate::finding::Finding;
 
 /// Marks the absence of a match.
@@ -104,7 +105,10 @@ impl Watch {
     /// Returns `None` if the regex itself allows no match that is too long.
     pub(super) fn new(regex: &BoundedRegex) -> Option<Self> {
         Some(Watch {
-            attempts: Attempts::new(regex.endless.as_ref()?, regex.exact.is_some()),
+            attempts: Attempts::new(
+                regex.endless.as_ref()?,
+                regex.exact.as_ref().map(Exact::order),
+            ),
             bytes_max: regex.length_bytes_max as u64,
             first: regex.first,
             open: Vec::new(),

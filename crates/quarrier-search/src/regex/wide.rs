@@ -1,4 +1,4 @@
-//! Regexes over text in UTF-16LE: each character of the regex becomes its two or four bytes.
+//! Regexes over text in UTF-16: each character of the regex becomes its two or four bytes.
 
 use std::collections::BTreeMap;
 
@@ -8,37 +8,42 @@ use regex_syntax::hir::{
 };
 use regex_syntax::try_is_word_character;
 
+use crate::pattern::Utf16;
+
 /// A range of byte values, both ends included.
 type Bytes = (u8, u8);
 
-/// Returns the regex over bytes that matches in UTF-16LE the text that `hir` matches in UTF-8. Its
+/// Returns the regex over bytes that matches in UTF-16 the text that `hir` matches in UTF-8. Its
 /// assertions are about characters of UTF-16, for which [`holds`] decides.
 ///
 /// # Errors
 /// Returns the reason if there is no such regex.
-pub(super) fn in_utf16(hir: &Hir) -> Result<Hir, &'static str> {
-    let all = |subs: &[Hir]| subs.iter().map(in_utf16).collect::<Result<Vec<Hir>, _>>();
+pub(super) fn in_utf16(hir: &Hir, order: Utf16) -> Result<Hir, &'static str> {
+    let one = |hir: &Hir| in_utf16(hir, order);
+    let all = |subs: &[Hir]| subs.iter().map(one).collect::<Result<Vec<Hir>, _>>();
     Ok(match hir.kind() {
         HirKind::Empty => Hir::empty(),
         HirKind::Literal(literal) => {
             let text =
                 std::str::from_utf8(&literal.0).map_err(|_| "has bytes that are not text")?;
-            Hir::literal(text.encode_utf16().flat_map(u16::to_le_bytes).collect::<Vec<u8>>())
+            Hir::literal(
+                text.encode_utf16().flat_map(|unit| order.bytes(unit)).collect::<Vec<u8>>(),
+            )
         }
         HirKind::Class(Class::Unicode(class)) => {
             let ranges = class.ranges().iter();
-            characters(ranges.map(|range| (u32::from(range.start()), u32::from(range.end()))))
+            characters(ranges.map(|range| (range.start().into(), range.end().into())), order)
         }
         HirKind::Class(Class::Bytes(class)) => {
             let ranges = class.ranges().iter();
-            characters(ranges.map(|range| (u32::from(range.start()), u32::from(range.end()))))
+            characters(ranges.map(|range| (range.start().into(), range.end().into())), order)
         }
         HirKind::Look(look) => Hir::look(*look),
         HirKind::Repetition(Repetition { min, max, greedy, sub }) => {
-            let sub = Box::new(in_utf16(sub)?);
+            let sub = Box::new(one(sub)?);
             Hir::repetition(Repetition { min: *min, max: *max, greedy: *greedy, sub })
         }
-        HirKind::Capture(Capture { sub, .. }) => in_utf16(sub)?,
+        HirKind::Capture(Capture { sub, .. }) => one(sub)?,
         HirKind::Concat(subs) => Hir::concat(all(subs)?),
         HirKind::Alternation(subs) => Hir::alternation(all(subs)?),
     })
@@ -71,8 +76,8 @@ pub(super) fn without_assertions(hir: &Hir) -> Hir {
 }
 
 /// Whether an assertion holds at `at`, by the characters that end and begin there.
-pub(super) fn holds(look: Assertion, text: &[u8], at: usize) -> bool {
-    let (before, after) = (character_before(text, at), character_at(text, at));
+pub(super) fn holds(look: Assertion, text: &[u8], at: usize, order: Utf16) -> bool {
+    let (before, after) = (character_before(text, at, order), character_at(text, at, order));
     let is_word = |character: Option<char>| {
         character.is_some_and(|character| try_is_word_character(character).unwrap_or(false))
     };
@@ -105,20 +110,20 @@ pub(super) fn holds(look: Assertion, text: &[u8], at: usize) -> bool {
     }
 }
 
-fn unit(text: &[u8], at: usize) -> Option<u16> {
-    text.get(at..)?.first_chunk().map(|unit| u16::from_le_bytes(*unit))
+fn unit(text: &[u8], at: usize, order: Utf16) -> Option<u16> {
+    text.get(at..)?.first_chunk().map(|unit| order.unit(*unit))
 }
 
 /// The character that begins at `at`; `None` at the end, and for half of a pair of surrogates.
-fn character_at(text: &[u8], at: usize) -> Option<char> {
-    let units = [unit(text, at)?, unit(text, at + 2).unwrap_or(0)];
+fn character_at(text: &[u8], at: usize, order: Utf16) -> Option<char> {
+    let units = [unit(text, at, order)?, unit(text, at + 2, order).unwrap_or(0)];
     char::decode_utf16(units).next()?.ok()
 }
 
 /// The character that ends at `at`.
-fn character_before(text: &[u8], at: usize) -> Option<char> {
-    let last = unit(text, at.checked_sub(2)?)?;
-    let first = at.checked_sub(4).and_then(|at| unit(text, at)).unwrap_or(0);
+fn character_before(text: &[u8], at: usize, order: Utf16) -> Option<char> {
+    let last = unit(text, at.checked_sub(2)?, order)?;
+    let first = at.checked_sub(4).and_then(|at| unit(text, at, order)).unwrap_or(0);
     match char::decode_utf16([last]).next()? {
         Ok(character) => Some(character),
         Err(_) => char::decode_utf16([first, last]).next()?.ok(),
@@ -126,8 +131,8 @@ fn character_before(text: &[u8], at: usize) -> Option<char> {
 }
 
 /// A regex for one character in these ranges.
-fn characters(ranges: impl Iterator<Item = (u32, u32)>) -> Hir {
-    let mut sequences = Sequences::default();
+fn characters(ranges: impl Iterator<Item = (u32, u32)>, order: Utf16) -> Hir {
+    let mut sequences = Sequences::new(order);
     for (start, end) in ranges {
         // The gap between these ranges holds surrogates, which are not characters.
         for (first, last) in [(0, 0xD7FF), (0xE000, 0xFFFF)] {
@@ -180,8 +185,8 @@ fn split(start: u32, end: u32, bits: u32) -> Vec<((u32, u32), (u32, u32))> {
 }
 
 /// The byte sequences of characters.
-#[derive(Default)]
 struct Sequences {
+    order: Utf16,
     /// The low bytes of units, by the range of their high bytes.
     units: BTreeMap<Bytes, Vec<Bytes>>,
     /// Pairs of surrogates.
@@ -189,6 +194,10 @@ struct Sequences {
 }
 
 impl Sequences {
+    fn new(order: Utf16) -> Self {
+        Sequences { order, units: BTreeMap::new(), pairs: Vec::new() }
+    }
+
     fn add_unit(&mut self, (low, high): (Bytes, Bytes)) {
         self.units.entry(high).or_default().push(low);
     }
@@ -197,7 +206,7 @@ impl Sequences {
     fn add_pairs(&mut self, start: u32, end: u32) {
         for ((high_start, high_end), (low_start, low_end)) in split(start, end, 10) {
             let unit = |base: u32, start: u32, end: u32| {
-                let mut sequences = Sequences::default();
+                let mut sequences = Sequences::new(self.order);
                 units((base + start) as u16, (base + end) as u16)
                     .into_iter()
                     .for_each(|unit| sequences.add_unit(unit));
@@ -213,9 +222,14 @@ impl Sequences {
             let ranges = ranges.iter().map(|&(start, end)| ClassBytesRange::new(start, end));
             Hir::class(Class::Bytes(ClassBytes::new(ranges)))
         };
-        let units = self.units.iter();
-        let mut all: Vec<Hir> =
-            units.map(|(high, low)| Hir::concat(vec![class(low), class(&[*high])])).collect();
+        let mut all: Vec<Hir> = Vec::new();
+        for (high, low) in &self.units {
+            let (high, low) = (class(&[*high]), class(low));
+            all.push(Hir::concat(match self.order {
+                Utf16::Little => vec![low, high],
+                Utf16::Big => vec![high, low],
+            }));
+        }
         all.extend(self.pairs);
         match all.is_empty() {
             // A class without characters.
@@ -229,11 +243,13 @@ impl Sequences {
 mod tests {
     use super::*;
 
-    /// Whether a regex matches a character in UTF-16LE.
-    fn is_in(regex: &regex_automata::meta::Regex, character: char) -> bool {
+    const ORDERS: [Utf16; 2] = [Utf16::Little, Utf16::Big];
+
+    /// Whether a regex matches a character in UTF-16.
+    fn is_in(regex: &regex_automata::meta::Regex, character: char, order: Utf16) -> bool {
         let mut units = [0; 2];
         let bytes: Vec<u8> =
-            character.encode_utf16(&mut units).iter().flat_map(|unit| unit.to_le_bytes()).collect();
+            character.encode_utf16(&mut units).iter().flat_map(|unit| order.bytes(*unit)).collect();
         regex.find(&bytes).is_some_and(|found| found.range() == (0..bytes.len()))
     }
 
@@ -263,14 +279,19 @@ mod tests {
             let expected = regex_automata::meta::Regex::new(&format!("^(?:{text})$")).unwrap();
             let config = regex_automata::meta::Regex::config().utf8_empty(false);
             let builder = regex_automata::meta::Regex::builder().configure(config).clone();
-            let wide = builder.build_from_hir(&in_utf16(&hir).unwrap()).unwrap();
+            let wide = ORDERS.map(|order| {
+                (order, builder.build_from_hir(&in_utf16(&hir, order).unwrap()).unwrap())
+            });
             let edges =
                 [0, 0x7F, 0x80, 0xFF, 0x100, 0x7FF, 0xD7FF, 0xE000, 0xFFFF, 0x10000, 0x10FFFF];
             let near = edges.into_iter().flat_map(|edge: u32| edge.saturating_sub(3)..edge + 4);
             for code in near.chain((0..0x11_0000).step_by(251)) {
                 let Some(character) = char::from_u32(code) else { continue };
                 let is_expected = expected.is_match(character.encode_utf8(&mut [0; 4]).as_bytes());
-                assert_eq!(is_in(&wide, character), is_expected, "{text} and {code:x}");
+                for (order, wide) in &wide {
+                    let found = is_in(wide, character, *order);
+                    assert_eq!(found, is_expected, "{text} and {code:x}, {order:?}");
+                }
             }
         }
     }
@@ -302,18 +323,23 @@ mod tests {
         for before in characters {
             for after in characters {
                 let text = format!("{before}{after}");
-                let bytes: Vec<u8> = text.encode_utf16().flat_map(u16::to_le_bytes).collect();
                 let at = 2 * before.encode_utf16().count();
-                for look in looks {
+                for (look, order) in
+                    looks.into_iter().flat_map(|look| ORDERS.map(|order| (look, order)))
+                {
+                    let bytes: Vec<u8> =
+                        text.encode_utf16().flat_map(|unit| order.bytes(unit)).collect();
                     let expected = matcher.matches(look, text.as_bytes(), before.len());
-                    assert_eq!(holds(look, &bytes, at), expected, "{look:?} in {text:?} at {at}");
+                    let found = holds(look, &bytes, at, order);
+                    assert_eq!(found, expected, "{look:?} in {text:?} at {at}, {order:?}");
                 }
             }
         }
         // Half of a surrogate pair is not a word character.
         let half = [0x00, 0xD8, b'a', 0];
         assert!(
-            holds(Assertion::WordUnicode, &half, 2) && !holds(Assertion::WordUnicode, &half, 0)
+            holds(Assertion::WordUnicode, &half, 2, Utf16::Little)
+                && !holds(Assertion::WordUnicode, &half, 0, Utf16::Little)
         );
     }
 }

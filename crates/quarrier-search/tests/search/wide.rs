@@ -1,4 +1,4 @@
-//! Regexes over text in UTF-16LE, against the regex library over the same text in UTF-8.
+//! Regexes over text in UTF-16, against the regex library over the same text in UTF-8.
 
 use proptest::prelude::*;
 use quarrier_core::pipeline::Access;
@@ -22,10 +22,23 @@ fn wide(text: &str) -> Vec<u8> {
     text.encode_utf16().flat_map(u16::to_le_bytes).collect()
 }
 
-/// Findings of one regex, after checking that chunks make no difference.
+/// Swaps the bytes of all units, which end with the text.
+fn swapped(bytes: &[u8]) -> Vec<u8> {
+    let (before, units) = bytes.split_at(bytes.len() % 2);
+    before.iter().copied().chain(units.chunks(2).flat_map(|unit| [unit[1], unit[0]])).collect()
+}
+
+/// Findings of one regex, after checking that neither chunks nor the byte order make a difference.
 fn found(regex: &str, bytes: &[u8], ignore_case: bool) -> Vec<(u64, u32)> {
+    let little = found_by(Pattern::regex_utf16(regex).unwrap(), bytes, ignore_case);
+    let big = Pattern::regex_utf16be(regex).unwrap();
+    assert_eq!(found_by(big, &swapped(bytes), ignore_case), little, "{regex}, big endian");
+    little
+}
+
+fn found_by(pattern: Pattern, bytes: &[u8], ignore_case: bool) -> Vec<(u64, u32)> {
+    let regex = pattern.text.clone();
     let options = Options { ignore_case, regex_length_bytes_max: 256, ..Options::default() };
-    let pattern = Pattern::regex_utf16(regex).unwrap();
     let searcher = Searcher::builder().options(options).build(vec![pattern]).unwrap();
     let found = searcher.find_all(bytes).unwrap();
     let source = Memory::new("text", bytes);
@@ -93,7 +106,7 @@ fn pattern_files_take_them_and_refuse_what_is_not_text() {
         (r"re16:(?-u:\xFF)a", "line 1"),
         ("re16:a*", "can match the empty string"),
         ("re16:", "is empty"),
-        ("word:re16:a", "has no words"),
+        ("word:re16:a*", "can match the empty string"),
     ] {
         let error = parse_file(line.as_bytes()).unwrap_err().to_string();
         assert!(error.contains(words), "{line}: {error}");
@@ -222,5 +235,87 @@ proptest! {
         regex.push_str(around.2);
         let text: String = letters.into_iter().collect();
         prop_assert_eq!(found(&regex, &wide(&text), false), expected(&regex, &text), "{}", regex);
+    }
+}
+
+/// The first match at each place that is a whole word by its neighbours alone: every way to match is
+/// tried in the order of preference, as spelled out by the regexes `at` one start and of one end.
+fn whole_words(regex: &str, text: &str) -> Vec<(u64, u32)> {
+    let is_of_word =
+        |one: Option<char>| one.is_some_and(|one| one.is_ascii_alphanumeric() || one == '_');
+    let units = |text: &str| 2 * text.encode_utf16().count();
+    let places: Vec<usize> = text.char_indices().map(|(at, _)| at).chain([text.len()]).collect();
+    let mut found = Vec::new();
+    let mut from = 0;
+    for &start in &places {
+        if start < from || is_of_word(text[..start].chars().next_back()) {
+            continue;
+        }
+        // The ends of words, each of which is an end for the regex if it matches all up to it.
+        let ends =
+            places.iter().filter(|&&end| end > start && !is_of_word(text[end..].chars().next()));
+        let ends: Vec<usize> = ends.copied().collect();
+        let all = Regex::new(&format!(r"(?s)\A(?:{regex})\z")).unwrap();
+        let fits = ends.into_iter().filter(|&end| all.is_match(&text[start..end]));
+        // The regexes of this test are greedy, so that the longest match is preferred.
+        if let Some(end) = fits.max() {
+            found.push((units(&text[..start]) as u64, units(&text[start..end]) as u32));
+            from = end;
+        }
+    }
+    found
+}
+
+const GREEDY: [&str; 8] = [
+    "ab*",
+    "[a-z]+",
+    "(?:[^ ]* )?a[^b]*b?",
+    "é?a+",
+    "a\u{1F600}?b{0,2}",
+    "7?[ab_]+7?",
+    "[ab]{1,3}",
+    "a.*",
+];
+
+#[test]
+fn whole_words_are_the_same_as_in_other_encodings() {
+    for (text, offsets) in [
+        ("pass passed compass pass_ (pass) épass", &[0u64, 27, 34][..]),
+        ("\u{161}pass \u{1F600}pass\u{10400}", &[1, 8][..]),
+    ] {
+        let big = parse_file(b"word:re16be:pass").unwrap().remove(0);
+        let pattern = parse_file(b"word:re16:pass").unwrap().remove(0);
+        assert_eq!(
+            found_by(big, &swapped(&wide(text)), false),
+            found_by(pattern.clone(), &wide(text), false)
+        );
+        let found: Vec<u64> =
+            found_by(pattern, &wide(text), false).iter().map(|(offset, _)| offset / 2).collect();
+        assert_eq!(found, offsets, "{text}");
+        let literal = Searcher::builder().build(parse_file(b"word:utf16:pass").unwrap()).unwrap();
+        let found = literal.find_all(&wide(text)).unwrap();
+        assert_eq!(found.iter().map(|one| one.offset / 2).collect::<Vec<_>>(), offsets, "{text}");
+    }
+}
+
+proptest! {
+    #[test]
+    fn whole_words_are_those_between_other_characters(
+        regex in prop::sample::select(&GREEDY[..]),
+        letters in prop::collection::vec(prop::sample::select(&LETTERS[..]), 0..60),
+    ) {
+        let text: String = letters.into_iter().filter(|one| !"\n\r".contains(*one)).collect();
+        let expected_here = whole_words(regex, &text);
+        let pattern = || Pattern::regex_utf16(regex).unwrap().word().unwrap();
+        prop_assert_eq!(found_by(pattern(), &wide(&text), false), expected_here.clone(), "{}", regex);
+        // At odd offsets, too, and as by the library for the regex with its assertions.
+        let odd: Vec<(u64, u32)> =
+            expected_here.iter().map(|(offset, length)| (offset + 1, *length)).collect();
+        let shifted = [&[0xD8], &wide(&text)[..]].concat();
+        prop_assert_eq!(found_by(pattern(), &shifted, false), odd, "{}", regex);
+        let big = Pattern::regex_utf16be(regex).unwrap().word().unwrap();
+        prop_assert_eq!(found_by(big, &swapped(&wide(&text)), false), expected_here.clone());
+        let asserting = format!(r"(?-u:\b{{start-half}})(?:{regex})(?-u:\b{{end-half}})");
+        prop_assert_eq!(expected(&asserting, &text), expected_here);
     }
 }

@@ -151,6 +151,7 @@ impl Plan {
                 check_inside(&file);
                 assert_eq!(file.blocks(), model.blocks());
                 assert_eq!(file.num_blocks(), model.blocks().len());
+                assert_eq!(file.held_end(), model.blocks().last().map_or(0, Span::end));
             }
             assert_eq!(file.num_bytes(), model.bytes.len() as u64);
         }

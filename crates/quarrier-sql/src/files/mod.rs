@@ -149,6 +149,7 @@ pub(crate) async fn open(
     let mut all = Loaded::default();
     let mut tables = Vec::new();
     let sources = Sources::of([name]);
+    let sources = sources.listed(&opening.opener());
     for named in sources.iter() {
         // Only files are probed, since the first bytes of a pipe can be read only once.
         if let Named::Path(path) = named
@@ -205,6 +206,7 @@ pub(crate) async fn open_typed(
     let mut all = Loaded::default();
     let mut tables = Vec::new();
     let sources = Sources::of([&typed.source]);
+    let sources = sources.listed(&opening.opener());
     for named in sources.iter() {
         let named = (named, &*typed.source);
         tables.push(load(context, named, format.clone(), opening, &mut all).await?);
@@ -222,6 +224,7 @@ async fn load(
 ) -> Result<(String, Arc<dyn TableProvider>)> {
     let name = match named {
         Named::Path(path) => path.display().to_string(),
+        Named::Url(url) => shown(url),
         _ => shown(name),
     };
     let opening = opening.clone();

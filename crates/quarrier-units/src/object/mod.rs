@@ -6,6 +6,7 @@
 
 mod meta;
 mod read;
+pub(crate) mod sealed;
 mod write;
 
 use std::sync::{Arc, LazyLock};
@@ -16,15 +17,6 @@ pub use meta::Identity;
 pub(crate) use meta::Meta;
 pub use read::Object;
 pub(crate) use write::ObjectWriter;
-
-/// The key of the JSON in the footer.
-const META_KEY: &str = "quarrier.unit";
-
-/// The key of the checksum.
-const SUM_KEY: &str = "quarrier.sum";
-
-/// The checksum algorithm of objects.
-const SUM: crc_fast::CrcAlgorithm = crc_fast::CrcAlgorithm::Crc64Nvme;
 
 /// The columns.
 static SCHEMA: LazyLock<SchemaRef> = LazyLock::new(|| {

@@ -3,18 +3,15 @@
 use arrow_array::cast::AsArray;
 use arrow_array::types::UInt64Type;
 use arrow_array::{Array, BinaryArray, RecordBatch, StringArray, UInt64Array};
-use crc_fast::Digest;
 use quarrier::search::MATCH_BYTES_MAX;
-use quarrier_core::source::{Source, read_full_at};
+use quarrier_core::source::Source;
 use quarrier_messages::open_arrow_file;
 
-use super::{Identity, META_KEY, Meta, SCHEMA, SUM, SUM_KEY};
+use super::sealed::{IsRight, is_summed, meta_of};
+use super::{Identity, Meta, SCHEMA};
 use crate::error::{Error, Result};
 use crate::label::Labels;
 use crate::row::{Row, Take};
-
-/// Bytes per step of the checksum.
-const SUMMED_BYTES: usize = 1 << 20;
 
 /// An open object.
 pub struct Object {
@@ -40,27 +37,13 @@ impl Object {
         Self::open_if(source, identity, |_, _, _| true)
     }
 
-    fn open_if(
-        source: Box<dyn Source>,
-        identity: &Identity,
-        is_right: fn(&dyn Source, &str, &str) -> bool,
-    ) -> Result<Self> {
+    fn open_if(source: Box<dyn Source>, identity: &Identity, is_right: IsRight) -> Result<Self> {
         let name = source.name().to_string();
-        let damaged = |reason: &str| Error::damaged(&name, reason);
-        let file = open_arrow_file(&*source).map_err(|error| Error::damaged(&name, error))?;
-        if file.schema.fields() != SCHEMA.fields() {
-            return Err(damaged("it has other columns"));
-        }
-        let text = |key: &str| file.metadata.get(key).ok_or_else(|| damaged("it names no unit"));
-        let (json, sum) = (text(META_KEY)?.clone(), text(SUM_KEY)?.clone());
-        drop(file);
-        if !is_right(&*source, &json, &sum) {
-            return Err(damaged("its checksum is wrong"));
-        }
+        let json = meta_of(&*source, &SCHEMA, is_right)?;
         let meta: Meta =
             serde_json::from_str(&json).map_err(|error| Error::damaged(&name, error))?;
         match meta.fault(identity) {
-            Some(fault) => Err(damaged(fault)),
+            Some(fault) => Err(Error::damaged(&name, fault)),
             None => Ok(Object { source, identity: identity.clone(), meta }),
         }
     }
@@ -87,27 +70,6 @@ impl Object {
             false => Err(Error::damaged(name, "it has another number of rows")),
         }
     }
-}
-
-/// Whether the checksum fits the file's first bytes and `json`.
-fn is_summed(source: &dyn Source, json: &str, sum: &str) -> bool {
-    let stated = sum.split_once(' ').and_then(|(bytes, sum)| {
-        Some((bytes.parse::<u64>().ok()?, u64::from_str_radix(sum, 16).ok()?))
-    });
-    let Some((bytes, stated)) = stated.filter(|(bytes, _)| *bytes <= source.length()) else {
-        return false;
-    };
-    let (mut digest, mut at, mut buffer) = (Digest::new(SUM), 0, vec![0; SUMMED_BYTES]);
-    while at < bytes {
-        let wanted = usize::try_from(bytes - at).unwrap_or(SUMMED_BYTES).min(SUMMED_BYTES);
-        match read_full_at(source, at, &mut buffer[..wanted]) {
-            Ok(read) if read == wanted => digest.update(&buffer[..wanted]),
-            Ok(_) | Err(_) => return false,
-        }
-        at += wanted as u64;
-    }
-    digest.update(json.as_bytes());
-    digest.finalize() == stated
 }
 
 /// The rows of an object while they are read.

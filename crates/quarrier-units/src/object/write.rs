@@ -5,11 +5,9 @@ use std::sync::Arc;
 
 use arrow_array::builder::{BinaryBuilder, StringBuilder, UInt64Builder};
 use arrow_array::{ArrayRef, RecordBatch, StringArray};
-use arrow_ipc::writer::FileWriter;
-use arrow_schema::ArrowError;
-use crc_fast::Digest;
 
-use super::{META_KEY, Meta, SCHEMA, SUM, SUM_KEY};
+use super::sealed::{SealedWriter, to_io};
+use super::{Meta, SCHEMA};
 use crate::label::Labels;
 use crate::row::Row;
 
@@ -24,7 +22,7 @@ const TWINS_MAX: usize = 1 << 20;
 
 /// Writes the rows of a unit.
 pub(crate) struct ObjectWriter<'l, W: Write> {
-    writer: FileWriter<Summed<W>>,
+    writer: SealedWriter<W>,
     labels: &'l Labels<'l>,
     source: String,
     offsets: UInt64Builder,
@@ -41,9 +39,8 @@ pub(crate) struct ObjectWriter<'l, W: Write> {
 impl<'l, W: Write> ObjectWriter<'l, W> {
     /// Creates a writer of rows of `source`.
     pub(crate) fn new(out: W, source: &str, labels: &'l Labels<'l>) -> io::Result<Self> {
-        let out = Summed { out, digest: Digest::new(SUM), bytes: 0 };
         Ok(ObjectWriter {
-            writer: FileWriter::try_new(out, &SCHEMA).map_err(to_io)?,
+            writer: SealedWriter::new(out, &SCHEMA)?,
             labels,
             source: source.to_string(),
             offsets: UInt64Builder::new(),
@@ -100,48 +97,13 @@ impl<'l, W: Write> ObjectWriter<'l, W> {
         ];
         (self.batch_rows, self.batch_bytes) = (0, 0);
         let batch = RecordBatch::try_new(Arc::clone(&SCHEMA), columns).map_err(to_io)?;
-        self.writer.write(&batch).map_err(to_io)
+        self.writer.write(&batch)
     }
 
     /// Writes the remaining rows, and the footer.
     pub(crate) fn finish(mut self, mut meta: Meta) -> io::Result<W> {
         self.write_batch()?;
         (meta.rows, meta.twins) = (self.rows, self.twins);
-        let meta = serde_json::to_string(&meta)?;
-        let summed = self.writer.get_mut();
-        let bytes = summed.bytes;
-        summed.digest.update(meta.as_bytes());
-        let sum = summed.digest.finalize();
-        self.writer.write_metadata(META_KEY, meta);
-        self.writer.write_metadata(SUM_KEY, format!("{bytes} {sum:016x}"));
-        self.writer.finish().map_err(to_io)?;
-        Ok(self.writer.into_inner().map_err(to_io)?.out)
-    }
-}
-
-/// A writer that computes the checksum of its bytes.
-struct Summed<W> {
-    out: W,
-    digest: Digest,
-    bytes: u64,
-}
-
-impl<W: Write> Write for Summed<W> {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let written = self.out.write(bytes)?;
-        self.digest.update(&bytes[..written]);
-        self.bytes += written as u64;
-        Ok(written)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.out.flush()
-    }
-}
-
-fn to_io(error: ArrowError) -> io::Error {
-    match error {
-        ArrowError::IoError(_, error) => error,
-        other => io::Error::other(other),
+        self.writer.finish(serde_json::to_string(&meta)?)
     }
 }

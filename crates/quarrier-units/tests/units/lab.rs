@@ -35,7 +35,9 @@ pub(crate) struct Lab {
     folder: tempfile::TempDir,
     pub(crate) machine: Machine,
     pub(crate) stop: Arc<AtomicBool>,
-    opener: Opener,
+    pub(crate) opener: Opener,
+    /// Where to keep objects instead of a folder.
+    pub(crate) bucket: Option<Results>,
 }
 
 impl Lab {
@@ -43,7 +45,7 @@ impl Lab {
         let stop = Arc::default();
         let opener = Opener::new(OpenOptions::default(), &Environment::default(), &stop);
         let folder = tempfile::tempdir().unwrap();
-        let lab = Lab { folder, machine: Machine::unknown(), stop, opener };
+        let lab = Lab { folder, machine: Machine::unknown(), stop, opener, bucket: None };
         lab.put(bytes);
         lab
     }
@@ -57,7 +59,10 @@ impl Lab {
     }
 
     pub(crate) fn results(&self) -> Results {
-        Results::at(self.folder.path().join("found").as_os_str()).unwrap()
+        if let Some(bucket) = &self.bucket {
+            return bucket.clone();
+        }
+        Results::at(self.folder.path().join("found").as_os_str(), &self.opener).unwrap()
     }
 
     fn named(&self) -> Named {

@@ -38,7 +38,7 @@ fn a_damaged_object_is_run_again_and_none_of_its_rows_are_passed_on() {
     let (lab, search) = (Lab::with(TEXT), search());
     let expected = lab.plain(&search);
     assert_eq!(lab.joined(&search, 10).0, expected);
-    let objects = files(lab.results().folder());
+    let objects = files(lab.results().folder().unwrap());
     assert_eq!(objects.len(), 3);
     let whole = std::fs::read(&objects[1]).unwrap();
     let changed = (0..whole.len()).step_by(29).map(|at| {
@@ -58,7 +58,7 @@ fn a_damaged_object_is_run_again_and_none_of_its_rows_are_passed_on() {
     std::fs::copy(&objects[0], &objects[2]).unwrap();
     let (answer, joined) = lab.joined(&search, 10);
     assert_eq!((answer, joined.run), (expected, 1));
-    assert_eq!(files(lab.results().folder()), objects);
+    assert_eq!(files(lab.results().folder().unwrap()), objects);
 }
 
 #[test]
@@ -109,7 +109,7 @@ fn processes_that_run_the_same_unit_leave_one_object() {
             });
         }
     });
-    assert_eq!(files(lab.results().folder()).len(), 1);
+    assert_eq!(files(lab.results().folder().unwrap()).len(), 1);
     assert_eq!(lab.joined(&search, u64::MAX).1.there, 1);
 }
 
@@ -118,7 +118,7 @@ fn leftovers_of_killed_processes_are_no_objects_and_are_removed() {
     let (lab, search) = (Lab::with(TEXT), search());
     let expected = lab.plain(&search);
     lab.joined(&search, 10);
-    let object = files(lab.results().folder()).remove(0);
+    let object = files(lab.results().folder().unwrap()).remove(0);
     let unit = object.file_stem().unwrap().to_str().unwrap();
     let leftover = object.with_file_name(format!(".{unit}.1-0-0.part"));
     std::fs::write(&leftover, "ARROW1").unwrap();
@@ -131,9 +131,11 @@ fn leftovers_of_killed_processes_are_no_objects_and_are_removed() {
 fn a_folder_that_cannot_be_written_is_an_error_that_names_it() {
     let (lab, search) = (Lab::with(TEXT), search());
     let path = lab.source_path().join("found");
-    let mut units = lab.search_units(&search).keep(Results::at(path.as_os_str()).unwrap());
+    let mut units =
+        lab.search_units(&search).keep(Results::at(path.as_os_str(), &lab.opener).unwrap());
     let error = units.join(&mut lab.units(10), &mut forget).unwrap_err().to_string();
     assert!(error.contains("source/found"), "{error}");
-    let error = Results::at("s3://lab/found".as_ref()).unwrap_err().to_string();
-    assert!(error.starts_with("s3://lab/found: "), "{error}");
+    let error = Results::at("https://me:secret@lab/found".as_ref(), &lab.opener);
+    let error = error.unwrap_err().to_string();
+    assert!(error.starts_with("https://lab/found: ") && error.contains("s3://"), "{error}");
 }

@@ -31,7 +31,7 @@ fn a_source_that_changed_since_it_was_cut_is_an_error_and_leaves_no_object() {
     change(&lab, b"xx xx xx xx");
     let next = source.unit(1);
     assert!(matches!(units.store(&mut source, &next), Err(Error::Changed { .. })));
-    assert!(!units.has(&next));
+    assert!(!units.has(&next).unwrap());
     let error = units.join(&mut source, &mut forget).unwrap_err().to_string();
     assert!(error.contains("changed since"), "{error}");
 }

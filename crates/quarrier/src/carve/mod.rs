@@ -32,6 +32,7 @@ use std::sync::Arc;
 use quarrier_carve::Status;
 use quarrier_carve::folder::Row;
 use quarrier_files::{HashKinds, KnownHashes};
+use sha2::{Digest, Sha256};
 
 use crate::case::Notes;
 
@@ -135,6 +136,12 @@ impl Carve {
         self
     }
 
+    /// The subfolder of this source, if the request is [one of several](Several::request).
+    #[must_use]
+    pub fn part_name(&self) -> Option<&str> {
+        self.part.as_deref()
+    }
+
     /// Resumes the earlier run that the folder holds.
     pub fn resume(mut self, resume: bool) -> Self {
         self.resume = resume;
@@ -232,6 +239,20 @@ impl Carve {
     pub fn notes(mut self, notes: Notes) -> Self {
         self.notes = notes;
         self
+    }
+
+    /// A hash of the options that affect the rows of a source, among them those in
+    /// [`unallocated`](Self::unallocated) and [`statuses`](Self::statuses).
+    #[must_use]
+    pub fn digest(&self) -> [u8; 32] {
+        let statuses = self.statuses.as_ref().map(|statuses| statuses.iter().map(|s| s.name()));
+        let options = serde_json::json!({
+            "settings": self.settings(&None),
+            "unallocated": self.unallocated,
+            "statuses": statuses.map(Iterator::collect::<Vec<_>>),
+            "digests": self.is_digested,
+        });
+        Sha256::digest(options.to_string().as_bytes()).into()
     }
 
     /// The number of threads; 0, the default, means one per CPU.

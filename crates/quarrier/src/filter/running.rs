@@ -141,6 +141,7 @@ impl<'f, 'w> Session<'f, 'w> {
     }
 
     pub(super) fn run(mut self, sources: &Sources, opener: &Opener) -> Result<Filtered> {
+        let sources = sources.listed(opener);
         let mut filtered = Filtered::new(&self.filter.conditions);
         for (index, named) in sources.iter().enumerate() {
             if self.tally.is_full() || self.is_stopped() {

@@ -180,6 +180,7 @@ impl KeptLoad {
         watch: &mut dyn KeptWatch,
     ) -> Result<KeptLoaded> {
         sources.refuse_overwriting(self.rejects.as_deref())?;
+        let sources = sources.listed(opener);
         let started = Instant::now();
         let workers = quarrier_core::parallel::planned_workers(self.workers);
         let mut loaded = KeptLoaded { workers, ..KeptLoaded::default() };

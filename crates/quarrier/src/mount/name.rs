@@ -26,7 +26,12 @@ pub fn file_name(named: &Named) -> OsString {
         Named::Partition { of, number } => numbered(&file_name(of), *number),
         Named::Path(path) => decoded(path.file_name().unwrap_or_default().as_bytes()),
         Named::Url(url) => decoded(&last_of_url(url)),
-        Named::Stdin | Named::Stored(_) | Named::Missing(_) | Named::Refused { .. } => Vec::new(),
+        Named::Stdin
+        | Named::Objects(_)
+        | Named::Stored(_)
+        | Named::Missing(_)
+        | Named::Unlisted(_)
+        | Named::Refused { .. } => Vec::new(),
     };
     for byte in &mut name {
         // A slash, or a NUL, can come from a percent-encoded URL.

@@ -22,8 +22,10 @@ const MEMBERS_TIMES_MAX: u64 = 16;
 const MEMBERS_MAX: u64 = 4 << 20;
 /// Length of a file's prefix that identifies an archive.
 const HEAD_BYTES: usize = 512;
-/// Minimum length of an archive.
-const ARCHIVE_BYTES_MIN: u64 = 18;
+/// Minimum length of an archive, or of a compressed file: an empty frame of Zstandard.
+const ARCHIVE_BYTES_MIN: u64 = 9;
+/// Maximum memory of a decoder: the limit of Zstandard's own program.
+const DECODER_BYTES_MAX: u64 = 128 << 20;
 
 /// Evaluates the members of all archives: of the source itself, then of files; returns whether to
 /// continue.
@@ -128,6 +130,7 @@ impl Archives<'_, '_, '_> {
             member_bytes_max: self.going.run.search.scope_bytes_max,
             unpacked_bytes_max: self.left.bytes,
             members_max: self.left.members.min(Limits::default().members_max),
+            decoder_bytes_max: DECODER_BYTES_MAX,
             ..Limits::default()
         };
         let stop = self.going.stop;

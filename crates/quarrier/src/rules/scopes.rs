@@ -14,8 +14,9 @@ pub struct Scopes {
     pub deleted: bool,
     /// Each carved file, valid or partial, that is not one of the files above.
     pub carved: bool,
-    /// Each member of the archives (zip and formats based on it, tar, gzip) among the source and its
-    /// allocated files, and among deleted and carved files if these are scopes.
+    /// Each member of the archives (zip and formats based on it, 7z, tar), and the content of each
+    /// compressed file (gzip, xz, bzip2, Zstandard), among the source and its allocated files, and
+    /// among deleted and carved files if these are scopes.
     pub members: bool,
 }
 

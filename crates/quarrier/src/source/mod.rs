@@ -14,6 +14,8 @@ mod index;
 mod kept;
 mod named;
 mod notes;
+mod object_folder;
+mod objects;
 mod opener;
 mod partition;
 mod shared;
@@ -29,6 +31,8 @@ pub(crate) use kept::damages;
 pub(crate) use named::is_part_of_image;
 pub use named::{Named, Sources};
 pub use notes::{LINES_MAX, Notes, RANGES_MAX, unreadable_line};
+pub use object_folder::ObjectFolder;
+pub use objects::selects;
 pub use opener::{OpenOptions, Opener};
 pub use stdin::standard_input;
 pub use version::Version;
@@ -47,6 +51,11 @@ use crate::{Error, Result};
 /// Whether a name is a URL.
 pub fn is_remote(name: &str) -> bool {
     is_url(name)
+}
+
+/// Whether a name is the URL of a bucket, or of an object in one: `s3://`, `gs://` or `az://`.
+pub fn is_bucket(name: &str) -> bool {
+    quarrier_remote::is_bucket(name)
 }
 
 /// The name as shown to people: a URL without password and signature.

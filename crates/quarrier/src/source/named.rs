@@ -1,5 +1,6 @@
 //! Resolves names to sources that can be opened: globs, parts of images, types.
 
+use std::borrow::Cow;
 use std::collections::HashSet;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
@@ -12,6 +13,7 @@ use quarrier_messages::kept::{Run, is_log};
 use quarrier_remote::is_remote;
 
 use super::folder::{Met, files_below};
+use super::objects::is_listing;
 use super::{Opened, Opener, shown};
 use crate::{Error, Result};
 
@@ -25,6 +27,9 @@ pub enum Named {
     Path(PathBuf),
     /// A remote object.
     Url(String),
+    /// All objects of a bucket whose names match a glob, or that are below a prefix. They are not
+    /// listed yet: [`Sources::listed`] does it.
+    Objects(String),
     /// A partition of a file, a device, an image or a remote object.
     Partition {
         /// The source that holds the partitions.
@@ -34,8 +39,10 @@ pub enum Named {
     },
     /// Messages of a table in a data folder.
     Stored(Run),
-    /// A glob that matches no file.
+    /// A glob that matches no file, or no object of a bucket.
     Missing(String),
+    /// Objects of a bucket that cannot be listed.
+    Unlisted(quarrier_remote::Error),
     /// A name without a source.
     Refused {
         /// The name as shown to people.
@@ -72,13 +79,15 @@ impl Named {
         match self {
             Named::Stdin => Some("-".into()),
             Named::Path(path) => Some(path.clone().into_os_string()),
-            Named::Url(url) => Some(url.into()),
+            Named::Url(url) | Named::Objects(url) => Some(url.into()),
             Named::Partition { of, number } => {
                 let mut name = of.name()?;
                 name.push(format!("#{number}"));
                 Some(name)
             }
-            Named::Stored(_) | Named::Missing(_) | Named::Refused { .. } => None,
+            Named::Stored(_) | Named::Missing(_) | Named::Unlisted(_) | Named::Refused { .. } => {
+                None
+            }
         }
     }
 
@@ -106,7 +115,8 @@ impl Sources {
     /// followed), unless it holds a log. The first part of a split image represents all its parts,
     /// however many are named.
     ///
-    /// Only folders are opened, and errors are reported by [`Sources::open`].
+    /// Only folders are opened, and errors are reported by [`Sources::open`]. Buckets are listed by
+    /// [`Sources::listed`].
     pub fn of<N: Into<OsString>>(names: impl IntoIterator<Item = N>) -> Self {
         Self::of_until(names, &AtomicBool::new(false))
     }
@@ -147,6 +157,9 @@ impl Sources {
             }
         } else if let Some(reason) = not_read(&text) {
             self.named.push(refused(reason.to_string()));
+        } else if is_listing(&text) {
+            self.are_found = true;
+            self.named.push(Named::Objects(text.into_owned()));
         } else if is_remote(&text) {
             self.named.push(Named::Url(text.into_owned()));
         } else if !path.exists() && text.contains(['*', '?', '[']) {
@@ -205,12 +218,27 @@ impl Sources {
         self.named.iter()
     }
 
-    /// Opens the sources in order.
+    /// The sources, with the objects of buckets listed: a glob resolves to all objects that it matches,
+    /// in the order of a local glob; a URL that ends with a slash to all objects below it, in the order
+    /// of their names. Objects without bytes are left out, since most of them represent folders.
+    ///
+    /// Errors are reported by [`Sources::open`].
+    pub fn listed<'s>(&'s self, opener: &Opener) -> Cow<'s, Sources> {
+        if !self.named.iter().any(|named| matches!(named, Named::Objects(_))) {
+            return Cow::Borrowed(self);
+        }
+        let named = self.named.iter().flat_map(|named| opener.listed(named));
+        let named = named.map(Cow::into_owned).collect();
+        Cow::Owned(Sources { named, are_found: self.are_found })
+    }
+
+    /// Opens the sources in order; lists the objects of buckets.
     ///
     /// # Errors
     /// An error takes the place of a source that cannot be opened.
     pub fn open<'s>(&'s self, opener: &'s Opener) -> impl Iterator<Item = Result<Opened>> + 's {
-        self.named.iter().map(|named| opener.open(named))
+        let named = self.named.iter().flat_map(move |named| opener.listed(named));
+        named.map(move |named| opener.open(&named))
     }
 
     /// Opens the sources in order to read messages: see [`Opener::open_messages`].
@@ -221,7 +249,8 @@ impl Sources {
         &'s self,
         opener: &'s Opener,
     ) -> impl Iterator<Item = Result<Opened>> + 's {
-        self.named.iter().map(|named| opener.open_messages(named))
+        let named = self.named.iter().flat_map(move |named| opener.listed(named));
+        named.map(move |named| opener.open_messages(&named))
     }
 
     /// Resolves `name` to one source, for requests that take only one. A folder resolves to itself,

@@ -175,6 +175,8 @@ impl Opener {
                 let cache = self.options.cache_in(&self.environment);
                 open_with(self.client()?, url, kinds_left, cache.as_deref(), &self.stop)
             }
+            Named::Objects(url) => self.open_as(&self.only_object(url)?, kinds_left),
+            Named::Unlisted(error) => Err(error.clone().into()),
             Named::Partition { of, number } => self.open_partition(of, *number),
             Named::Missing(name) => Err(Error::NotFound { name: name.clone() }),
             Named::Refused { name, reason } => {
@@ -223,7 +225,7 @@ impl Opener {
                     .map_err(|error| quarrier_core::Error::io(name.clone(), "open", error))?;
                 Ok(Opened::Stream { name, reader: Box::new(following) })
             }
-            Named::Url(url) => Err(only_files(super::shown(url))),
+            Named::Url(url) | Named::Objects(url) => Err(only_files(super::shown(url))),
             Named::Stored(run) => Err(only_files(run.name().to_string())),
             named => self.open_messages(named),
         }
@@ -254,7 +256,12 @@ impl Opener {
         }
     }
 
-    fn client(&self) -> Result<&Arc<Remote>> {
+    /// The flag that ends requests.
+    pub(super) fn stop(&self) -> &Arc<AtomicBool> {
+        &self.stop
+    }
+
+    pub(super) fn client(&self) -> Result<&Arc<Remote>> {
         if let Some(remote) = self.remote.get() {
             return Ok(remote);
         }

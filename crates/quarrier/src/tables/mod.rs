@@ -162,7 +162,7 @@ impl<'p> Tables<'p> {
         opener: &Opener,
         stop: &Arc<AtomicBool>,
     ) -> Result<Loaded> {
-        let mut versions = Vec::new();
+        let (sources, mut versions) = (sources.listed(opener), Vec::new());
         let detected = sources.iter().zip(sources.open_messages(opener)).map(|(named, opened)| {
             let opened = opened?;
             versions.push(Version::of(named, &opened).ok());

@@ -14,7 +14,8 @@ use super::header::{Coder, Folder};
 use crate::crc32::Crc32;
 use crate::unpack::filter::{Code, Filter, dictionary, lzma2, lzma2_dictionary};
 use crate::unpack::{
-    DECODER_FUEL, DICTIONARY_BYTES_MAX, ENCRYPTED, Failed, Shared, TOO_LARGE, Tap, UNKNOWN, drain,
+    DECODER_FUEL, DICTIONARY_BYTES_MAX, ENCRYPTED, Failed, OVER_LIMIT, Shared, TOO_LARGE, Tap,
+    UNKNOWN, drain,
 };
 use crate::view::View;
 
@@ -39,7 +40,7 @@ const FILTERS: [(&[u8], Code); 6] = [
 const WRONG: Failed = Failed::Wrong("packed data");
 /// Maximum memory for the dictionaries and models of all coders of a folder, in bytes: filters
 /// split code into a long stream and short ones.
-const MEMORY_BYTES_MAX: u64 = DICTIONARY_BYTES_MAX + (16 << 20);
+pub(super) const MEMORY_BYTES_MAX: u64 = DICTIONARY_BYTES_MAX + (16 << 20);
 
 /// Compares the contents of `folder` with the checksums of its files.
 pub(super) fn verify(
@@ -89,25 +90,47 @@ pub(super) fn read(
     place: &Cell<u64>,
     take: &mut dyn FnMut(&[u8]),
 ) -> Result<(), Failed> {
-    if folder.coders.iter().any(|coder| coder.method.first() == Some(&ENCRYPTIONS)) {
-        return Err(Failed::NotRead(ENCRYPTED));
-    }
-    let sizes = folder.coders.iter().zip(&folder.sizes);
-    if sizes.map(|(coder, bytes)| memory_bytes(coder, *bytes)).sum::<u64>() > MEMORY_BYTES_MAX {
-        return Err(Failed::NotRead(TOO_LARGE));
-    }
+    check(folder, MEMORY_BYTES_MAX)?;
     view.spend(DECODER_FUEL * folder.coders.len() as u64);
     let places: Vec<_> = packed.iter().map(|_| Cell::new(0)).collect();
     let shared = Shared::new(view);
     let wired = Wired { folder, packed, places: &places, shared: &shared };
-    let last = folder.last().ok_or(WRONG)?;
-    let mut reader = wired.output(last, 0)?;
+    let mut reader = wired.reader()?;
     let count = drain(&shared, &mut *reader, folder.bytes(), take);
     drop(reader);
     place.set(places.first().map_or(0, Cell::get));
     match count.ok() == Some(folder.bytes()) {
         true => Ok(()),
         false => Err(WRONG),
+    }
+}
+
+/// Checks that `folder` can be decompressed with at most `memory_bytes_max` bytes of memory.
+///
+/// # Errors
+/// If it is encrypted, or needs more.
+pub(super) fn check(folder: &Folder, memory_bytes_max: u64) -> Result<(), Failed> {
+    if folder.coders.iter().any(|coder| coder.method.first() == Some(&ENCRYPTIONS)) {
+        return Err(Failed::NotRead(ENCRYPTED));
+    }
+    let sizes = folder.coders.iter().zip(&folder.sizes);
+    let needs = sizes
+        .map(|(coder, bytes)| memory_bytes(coder, *bytes))
+        .fold(0u64, |sum, bytes| sum.saturating_add(bytes));
+    match needs {
+        _ if needs > MEMORY_BYTES_MAX => Err(Failed::NotRead(TOO_LARGE)),
+        _ if needs > memory_bytes_max => Err(Failed::NotRead(OVER_LIMIT)),
+        _ => Ok(()),
+    }
+}
+
+/// Returns where the contents of `folder` begin in the archive, if they are not compressed.
+pub(super) fn stored_at(folder: &Folder, packed: &[Range<u64>]) -> Option<u64> {
+    match (&folder.coders[..], packed) {
+        ([coder], [range]) if coder.method == COPY && range.end - range.start == folder.bytes() => {
+            Some(range.start)
+        }
+        _ => None,
     }
 }
 
@@ -126,15 +149,20 @@ fn memory_bytes(coder: &Coder, bytes: u64) -> u64 {
 }
 
 /// The coders of a folder, each of which reads the output of others.
-struct Wired<'w, 'v, 's> {
-    folder: &'w Folder,
-    packed: &'w [Range<u64>],
+pub(super) struct Wired<'w, 'v, 's> {
+    pub(super) folder: &'w Folder,
+    pub(super) packed: &'w [Range<u64>],
     /// The read position in each packed range.
-    places: &'w [Cell<u64>],
-    shared: &'w Shared<'v, 's>,
+    pub(super) places: &'w [Cell<u64>],
+    pub(super) shared: &'w Shared<'v, 's>,
 }
 
 impl<'w> Wired<'w, '_, '_> {
+    /// Returns the contents of the folder, which has passed the [`check`].
+    pub(super) fn reader(&self) -> Result<Box<dyn Read + 'w>, Failed> {
+        self.output(self.folder.last().ok_or(WRONG)?, 0)
+    }
+
     /// Returns the output of a coder that is `depth` levels below the last one.
     fn output(&self, coder: usize, depth: usize) -> Result<Box<dyn Read + 'w>, Failed> {
         // Coders that read each other in a cycle would never yield anything.

@@ -1,4 +1,4 @@
-//! The header: the compression of the bytes, and the files in them. Names of files are not read.
+//! The header: the compression of the bytes, and the files in them. `files` reads their names.
 
 use std::ops::Range;
 
@@ -8,11 +8,11 @@ use crate::crc32;
 use crate::unpack::{Failed, UNKNOWN};
 use crate::view::View;
 
-const END: u8 = 0x00;
+pub(super) const END: u8 = 0x00;
 const PROPERTIES: u8 = 0x02;
 const MORE_STREAMS: u8 = 0x03;
 const STREAMS: u8 = 0x04;
-const FILES: u8 = 0x05;
+pub(super) const FILES: u8 = 0x05;
 const PACK_INFO: u8 = 0x06;
 const FOLDER_INFO: u8 = 0x07;
 const FILE_INFO: u8 = 0x08;
@@ -26,11 +26,11 @@ const CODERS_MAX: u64 = 32;
 /// Maximum number of folders and packed ranges: each folder takes some 300 bytes of memory.
 const PARTS_MAX: usize = 1 << 18;
 /// Maximum number of files of all folders; each takes 16 bytes.
-const FILES_MAX: usize = 1 << 21;
+pub(super) const FILES_MAX: usize = 1 << 21;
 const TOO_MANY: &str = "very many separately packed files were not read";
 
 /// Checks a count against the maximum that may be in memory.
-fn bounded(count: usize, most: usize) -> Result<usize, Failed> {
+pub(super) fn bounded(count: usize, most: usize) -> Result<usize, Failed> {
     if count <= most { Ok(count) } else { Err(Failed::NotRead(TOO_MANY)) }
 }
 
@@ -80,21 +80,23 @@ pub(super) struct Streams {
     pub(super) folders: Vec<Folder>,
 }
 
-/// Reads the main header.
+/// Reads the main header up to its list of files, which remains in `fields`.
 pub(super) fn main(fields: &mut &[u8]) -> Result<Streams, Failed> {
-    let mut kind = byte(fields)?;
-    if kind == PROPERTIES {
+    if fields.first() == Some(&PROPERTIES) {
+        byte(fields)?;
         while byte(fields)? != END {
             let length = number(fields)?;
             bytes(fields, length)?;
         }
-        kind = byte(fields)?;
     }
-    match kind {
-        STREAMS => Streams::read(fields),
-        MORE_STREAMS => Err(Failed::NotRead(UNKNOWN)),
+    match fields.first() {
+        Some(&STREAMS) => {
+            byte(fields)?;
+            Streams::read(fields)
+        }
+        Some(&MORE_STREAMS) => Err(Failed::NotRead(UNKNOWN)),
         // There are only folders and empty files.
-        FILES | END => Ok(Streams::default()),
+        Some(&(FILES | END)) => Ok(Streams::default()),
         _ => Err(WRONG),
     }
 }

@@ -5,16 +5,21 @@
 //! decompresses everything.
 
 mod fields;
+mod files;
 mod folder;
 mod header;
+mod listing;
 
 use std::cell::Cell;
+use std::ops::Range;
 
 use super::{Format, Kind, Signature, Verdict};
 use crate::crc32;
 use crate::unpack::Failed;
 use crate::view::View;
 use header::Streams;
+
+pub(crate) use listing::{Content, Listed, list};
 
 /// 7z. The validator verifies the checksums of both headers and of all files.
 pub struct SevenZip;
@@ -44,22 +49,12 @@ impl Format for SevenZip {
     }
 
     fn validate(&self, view: &mut View<'_>) -> Verdict {
-        let stated = view.u32_le(8);
-        let is_version = view.byte(7).is_some_and(|minor| minor <= MINOR_VERSION_MAX);
-        let is_start = view.is_at(0, &MAGIC) && is_version && stated.is_some();
-        if !is_start || crc32::of_range(view, 12..START_BYTES) != stated {
-            return Verdict::Not;
-        }
-        let numbers = (view.u64_le(12), view.u64_le(20), view.u32_le(28));
-        let (Some(offset), Some(bytes), Some(crc)) = numbers else { return Verdict::Not };
-        let Some(at) = START_BYTES.checked_add(offset) else { return Verdict::Not };
-        let Some(end) = at.checked_add(bytes).filter(|_| bytes > 0) else { return Verdict::Not };
-        let is_kind =
-            view.byte(at).is_some_and(|kind| matches!(kind, PLAIN_HEADER | PACKED_HEADER));
-        if !is_kind || end > view.length() || crc32::of_range(view, at..end) != Some(crc) {
+        let Some((header, crc)) = second_header(view) else { return Verdict::Not };
+        let end = header.end;
+        if !is_header(view, &header, crc) {
             return Verdict::broken(view, SEVEN_ZIP, START_BYTES, end, "the header at its end");
         }
-        match contents(view, at, bytes) {
+        match contents(view, header) {
             Ok(()) => Verdict::Whole { length: end, kind: SEVEN_ZIP },
             Err(Failed::NotRead(what)) => Verdict::ended(end, SEVEN_ZIP, what),
             // The end is known, but without this header nothing can be decompressed.
@@ -68,18 +63,51 @@ impl Format for SevenZip {
     }
 }
 
-/// Reads everything that the header of `bytes` bytes at `at` lists. Returns the first error or
-/// unreadable part.
-fn contents(view: &mut View<'_>, at: u64, bytes: u64) -> Result<(), Failed> {
+/// Reads the first header. Returns the range of the second one, and its checksum.
+fn second_header(view: &mut View<'_>) -> Option<(Range<u64>, u32)> {
+    let stated = view.u32_le(8)?;
+    let is_version = view.byte(7).is_some_and(|minor| minor <= MINOR_VERSION_MAX);
+    let is_start = view.is_at(0, &MAGIC) && is_version;
+    if !is_start || crc32::of_range(view, 12..START_BYTES) != Some(stated) {
+        return None;
+    }
+    let (offset, bytes, crc) = (view.u64_le(12)?, view.u64_le(20)?, view.u32_le(28)?);
+    let at = START_BYTES.checked_add(offset)?;
+    let end = at.checked_add(bytes).filter(|_| bytes > 0)?;
+    Some((at..end, crc))
+}
+
+/// Whether the second header is in `range`, with this checksum.
+fn is_header(view: &mut View<'_>, range: &Range<u64>, crc: u32) -> bool {
+    let is_kind =
+        view.byte(range.start).is_some_and(|kind| matches!(kind, PLAIN_HEADER | PACKED_HEADER));
+    is_kind && range.end <= view.length() && crc32::of_range(view, range.clone()) == Some(crc)
+}
+
+/// Reads everything that the header in `range` lists. Returns the first error or unreadable part.
+fn contents(view: &mut View<'_>, range: Range<u64>) -> Result<(), Failed> {
+    let end = range.start;
+    let header = plain_header(view, range, folder::MEMORY_BYTES_MAX)?;
+    main(view, &header, end)
+}
+
+/// Reads the header in `range`, decompressed with at most `memory_bytes_max` bytes of memory, after
+/// its first byte.
+fn plain_header(
+    view: &mut View<'_>,
+    range: Range<u64>,
+    memory_bytes_max: u64,
+) -> Result<Vec<u8>, Failed> {
+    let Range { start: at, end } = range;
     let mut header = Vec::new();
-    if bytes > HEADER_BYTES_MAX {
+    if end - at > HEADER_BYTES_MAX {
         return Err(Failed::NotRead(LONG_HEADER));
     }
-    view.each(at..at + bytes, |piece| header.extend_from_slice(piece));
+    view.each(at..end, |piece| header.extend_from_slice(piece));
     for _ in 0..PACKED_HEADERS_MAX {
         match header.split_first() {
-            Some((&PACKED_HEADER, rest)) => header = unpacked(view, rest, at)?,
-            Some((&PLAIN_HEADER, rest)) => return main(view, rest, at),
+            Some((&PACKED_HEADER, rest)) => header = unpacked(view, rest, at, memory_bytes_max)?,
+            Some((&PLAIN_HEADER, rest)) => return Ok(rest.to_vec()),
             _ => break,
         }
     }
@@ -87,7 +115,12 @@ fn contents(view: &mut View<'_>, at: u64, bytes: u64) -> Result<(), Failed> {
 }
 
 /// Decompresses the header that `fields` describe; all packed data are before `end`.
-fn unpacked(view: &mut View<'_>, mut fields: &[u8], end: u64) -> Result<Vec<u8>, Failed> {
+fn unpacked(
+    view: &mut View<'_>,
+    mut fields: &[u8],
+    end: u64,
+    memory_bytes_max: u64,
+) -> Result<Vec<u8>, Failed> {
     let streams = Streams::read(&mut fields)?;
     let [folder] = &streams.folders[..] else { return Err(Failed::Wrong("a packed header")) };
     if folder.bytes() > HEADER_BYTES_MAX {
@@ -97,6 +130,7 @@ fn unpacked(view: &mut View<'_>, mut fields: &[u8], end: u64) -> Result<Vec<u8>,
     let packed = streams.packed(folder, end)?;
     streams.verify(view, folder, &packed)?;
     let place = Cell::new(0);
+    folder::check(folder, memory_bytes_max)?;
     folder::read(view, folder, &packed, &place, &mut |bytes| header.extend_from_slice(bytes))?;
     match folder.crc.is_none_or(|crc| crc == crc32::of(&header)) {
         true => Ok(header),

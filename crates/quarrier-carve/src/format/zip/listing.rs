@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::directory::{End, Entry};
-use super::local::{DEFLATED, ENCRYPTED, Local, STORED};
+use super::local::{BZIP2, DEFLATED, ENCRYPTED, LZMA, Local, STORED, XZ, ZSTD};
 use crate::view::View;
 
 /// A member of an archive.
@@ -23,7 +23,12 @@ pub(crate) struct Listed<'n> {
 pub(crate) enum Packing {
     Stored,
     Deflated,
-    /// A method that is not supported here, or encrypted.
+    Bzip2,
+    Lzma,
+    Zstd,
+    Xz,
+    Encrypted,
+    /// A method that is not supported here.
     Other,
     /// Its bytes are not at the offset in the directory.
     Lost,
@@ -44,9 +49,13 @@ pub(crate) fn members(
             .and_then(|local| Some(local.data_at..local.data_at.checked_add(entry.packed)?));
         let packing = match entry.method {
             _ if data.is_none() => Packing::Lost,
-            _ if entry.flags & ENCRYPTED != 0 => Packing::Other,
+            _ if entry.flags & ENCRYPTED != 0 => Packing::Encrypted,
             STORED => Packing::Stored,
             DEFLATED => Packing::Deflated,
+            BZIP2 => Packing::Bzip2,
+            LZMA => Packing::Lzma,
+            ZSTD => Packing::Zstd,
+            XZ => Packing::Xz,
             _ => Packing::Other,
         };
         let (data, unpacked) = (data.unwrap_or_default(), entry.unpacked);

@@ -9,6 +9,11 @@ pub(super) const DESCRIBED_AFTER: u16 = 8;
 
 pub(super) const STORED: u16 = 0;
 pub(super) const DEFLATED: u16 = 8;
+/// Methods that are unpacked for members, and not verified.
+pub(super) const BZIP2: u16 = 12;
+pub(super) const LZMA: u16 = 14;
+pub(super) const ZSTD: u16 = 93;
+pub(super) const XZ: u16 = 95;
 
 /// The fixed part of a local header, in bytes.
 pub(super) const HEADER_BYTES: u64 = 30;

@@ -6,7 +6,7 @@
 use zstd::stream::raw::{DParameter, Decoder, InBuffer, Operation, OutBuffer};
 
 use super::{Format, Kind, Signature, Verdict};
-use crate::unpack::Failed;
+use crate::unpack::{Failed, OVER_LIMIT};
 use crate::view::View;
 
 /// Zstandard. Frames are decompressed, and their checksum is verified if they have one. Frames that
@@ -106,6 +106,38 @@ fn frame(view: &mut View<'_>, at: u64) -> Result<Frame, (u64, &'static str)> {
         return Err(truncated);
     }
     Ok(Frame { end, is_readable: dictionary_bytes == 0 })
+}
+
+/// Whether a file that begins with `head` is one of frames: the first ones may be skippable, in which
+/// programs store an index or checksums.
+pub(crate) fn is_start(mut head: &[u8]) -> bool {
+    while let [0x50..=0x5F, 0x2A, 0x4D, 0x18, a, b, c, d, rest @ ..] = head {
+        let bytes = u32::from_le_bytes([*a, *b, *c, *d]);
+        head = usize::try_from(bytes).ok().and_then(|bytes| rest.get(bytes..)).unwrap_or(&[]);
+    }
+    head.starts_with(&MAGIC)
+}
+
+/// Checks whether the frame at `at`, if one begins there, can be decompressed with
+/// `1 << window_log_max` bytes of memory.
+///
+/// # Errors
+/// The reason, if not.
+pub(crate) fn check_frame(
+    view: &mut View<'_>,
+    at: u64,
+    window_log_max: u32,
+) -> Result<(), &'static str> {
+    if !view.is_at(at, &MAGIC) {
+        return Ok(());
+    }
+    if view.byte(at + 4).is_some_and(|flags| flags & 3 != 0) {
+        return Err(WITH_DICTIONARY);
+    }
+    match window_log(view, at).is_some_and(|log| log > window_log_max) {
+        true => Err(OVER_LIMIT),
+        false => Ok(()),
+    }
 }
 
 /// Decompresses the frame at `at`.

@@ -4,6 +4,7 @@ mod account;
 mod page;
 mod request;
 mod several;
+mod units;
 mod watch;
 
 use std::ops::Range;
@@ -18,6 +19,7 @@ use quarrier::{Error, Opened, Opener, Sources};
 use quarrier_carve::Skimming;
 use quarrier_carve::folder::{REPORT, Skipped};
 use quarrier_report::number;
+use quarrier_units::Remarks;
 
 use super::search::progress::Progress;
 use super::{all_names, broken_output, complain_of, failed, warn_of_cache};
@@ -43,17 +45,25 @@ fn run_until(carve: &Carve, stop: &Arc<AtomicBool>) -> Result<Outcome, String> {
     sources.refuse_overwriting(written.map(|path| path.as_path())).map_err(error_message)?;
     let request = request::request(carve, stop)?;
     let opener = Opener::new(carve.cache.options(), host::environment(), stop);
-    let name = match &names[..] {
-        [] => return Err("no source was named".to_string()),
-        [name]
-            if carve.files_from.is_empty() && sources.len() == 1 && !Path::new(name).is_dir() =>
-        {
-            name
+    let sources = sources.listed(&opener);
+    let single = match (&names[..], sources.as_slice()) {
+        ([], _) => return Err("no source was named".to_string()),
+        ([name], [named]) if carve.files_from.is_empty() && !Path::new(name).is_dir() => {
+            Some((name, named))
         }
-        _ => return several::run(carve, (&names[..], &sources), &request, &opener, stop),
+        _ => None,
     };
-    let mut opened =
-        Sources::only(name).and_then(|named| opener.open(&named)).map_err(error_message)?;
+    if let Some(of_units) = carve.units.as_ref().filter(|units| units.to.is_some() || units.plans) {
+        let sources = (&names[..], &*sources, single.is_some());
+        return units::run(carve, of_units, sources, &request, &opener, stop);
+    }
+    let shard = carve.units.as_ref().and_then(|units| units.shard);
+    let (name, named) = match single {
+        Some(_) if shard.is_some_and(|shard| !shard.has(0)) => return Ok(Outcome::Nothing),
+        Some(single) => single,
+        None => return several::run(carve, (&names[..], &sources), &request, &opener, stop),
+    };
+    let mut opened = opener.open(named).map_err(error_message)?;
     let verified = match carve.verify {
         true => Some(verified(carve, Path::new(name), stop)?),
         false => None,
@@ -124,19 +134,22 @@ fn verified(carve: &Carve, path: &Path, stop: &AtomicBool) -> Result<Verificatio
 
 /// Reports ranges that were not read, or examined less closely than the rest.
 fn report_problems(name: &str, carved: &Carved) -> Outcome {
-    let mut outcome = Outcome::Found;
-    for range in &carved.summary.unreadable {
-        complain(&unreadable_line(name, range));
-        outcome = outcome.worse(Outcome::Incomplete);
+    let remarks = remarks(name, carved);
+    remarks.problems.iter().chain(&remarks.notices).for_each(|line| complain(line));
+    if remarks.problems.is_empty() { Outcome::Found } else { Outcome::Incomplete }
+}
+
+/// Lines about ranges that were not read, or examined less closely than the rest.
+fn remarks(name: &str, carved: &Carved) -> Remarks {
+    let unreadable = carved.summary.unreadable.iter();
+    let unreadable = unreadable.map(|range| unreadable_line(name, range));
+    let skimmed = describe_skimmed(&carved.summary.skimmed).into_iter();
+    let skimmed = skimmed.map(|(reason, line)| format!("{name}: {line}; {}", what_to_try(reason)));
+    let skipped = carved.skipped.as_ref().map(Skipped::describe);
+    Remarks {
+        problems: unreadable.chain(skimmed).collect(),
+        notices: skipped.into_iter().map(|skipped| format!("{name}: {skipped}")).collect(),
     }
-    for (reason, line) in describe_skimmed(&carved.summary.skimmed) {
-        complain(&format!("{name}: {line}; {}", what_to_try(reason)));
-        outcome = outcome.worse(Outcome::Incomplete);
-    }
-    if let Some(skipped) = carved.skipped.as_ref().map(Skipped::describe) {
-        complain(&format!("{name}: {skipped}"));
-    }
-    outcome
 }
 
 /// The option that examines skimmed ranges more closely.

@@ -42,8 +42,12 @@ pub(super) fn run(
         elapsed: Duration::ZERO,
         outcome: Outcome::Found,
     };
+    let shard = carve.units.as_ref().and_then(|units| units.shard);
+    let is_own = |number: usize| shard.is_none_or(|shard| shard.has(number as u64));
+    let own = sources.iter().enumerate().filter(|(number, _)| is_own(*number));
+    let own: Vec<&Named> = own.map(|(_, named)| named).collect();
     let (mut is_complete, mut done, mut earlier) = (true, 0, 0);
-    for named in sources.iter() {
+    for &named in &own {
         if stop.load(Ordering::Relaxed) {
             is_complete = false;
             break;
@@ -70,17 +74,17 @@ pub(super) fn run(
     }
     if stop.load(Ordering::Relaxed) {
         let then = if carve.folder.is_some() { "; --resume continues" } else { "" };
-        complain(&format!("interrupted after {done} of {} sources{then}", sources.len()));
+        complain(&format!("interrupted after {done} of {} sources{then}", own.len()));
         session.worsen(Outcome::Interrupted);
     }
     warn_of_cache(opener);
     // --resume retries sources that failed.
     several.finish(sources, is_complete).map_err(error_message)?;
-    if earlier == sources.len() && earlier > 0 {
+    if earlier == own.len() && earlier > 0 {
         complain("all sources are finished already; nothing was done");
         return Ok(Outcome::Found);
     }
-    session.close(sources.len(), earlier > 0)
+    session.close(own.len(), earlier > 0)
 }
 
 /// Why a source ended early.

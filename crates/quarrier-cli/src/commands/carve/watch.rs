@@ -110,7 +110,7 @@ struct Inner {
 impl Watch {
     pub(super) fn new(carve: &Carve) -> Self {
         // People get a count of the files in the folder at the end.
-        let prints = carve.dry_run || carve.format != Format::Text;
+        let prints = carve.folder.is_none() || carve.format != Format::Text;
         let inner = Inner {
             seen: Seen::default(),
             progress: None,

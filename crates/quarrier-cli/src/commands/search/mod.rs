@@ -107,6 +107,7 @@ fn run_until(search: &Search, stop: &Arc<AtomicBool>) -> Result<Outcome, String>
     let written = [&search.stats, &search.report].into_iter().flatten();
     sources.refuse_overwriting(written.map(|path| path.as_path())).map_err(error_message)?;
     let opener = Opener::new(request::open_options(search), host::environment(), stop);
+    let sources = sources.listed(&opener);
     if let Some(of_units) = &search.units {
         return units::run(search, of_units, &request, (&sources, &opener), stop);
     }

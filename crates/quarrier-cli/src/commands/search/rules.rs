@@ -51,6 +51,7 @@ pub(super) fn run_until(search: &Search, stop: &Arc<AtomicBool>) -> Result<Outco
         .refuse_overwriting(search.stats.iter().map(|path| path.as_path()))
         .map_err(error_message)?;
     let opener = Opener::new(request::open_options(search), host::environment(), stop);
+    let sources = sources.listed(&opener);
     // The patterns are compiled for a sample of the first source; a sample would consume a pipe.
     let mut first = sources.iter().next().filter(|first| first.is_seekable());
     let mut opened = first.map(|first| opener.open(first));

@@ -1,7 +1,6 @@
 //! `--to`, `--shard`, `--plan`: the search unit by unit.
 
 use std::io;
-use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -10,23 +9,16 @@ use quarrier::source::unreadable_line;
 use quarrier::{Opener, Search as Request, Sources};
 use quarrier_report::number;
 use quarrier_search::Pattern;
-use quarrier_units::{Error, Results, Row, SourceUnits, Stored, Unit, UnitSearch};
+use quarrier_units::{Error, Results, Row, SourceUnits, Stored, UnitSearch};
 
 use super::sink::Counts;
 use super::{COUNT_COLUMNS, FINDING_COLUMNS, matches, summary};
 use crate::args::{Search, Units};
+use crate::commands::results::{Planned, refuse_results_among_sources};
 use crate::commands::{broken_output, is_closed_pipe};
 use crate::output::Format;
-use crate::output::rows::{self, Column, Excerpt, Kind, Layout, Rows, Value};
+use crate::output::rows::{self, Excerpt, Layout, Rows, Value};
 use crate::{Outcome, complain, host};
-
-const PLAN_COLUMNS: &[Column] = &[
-    Column { name: "units", kind: Kind::Unsigned },
-    Column { name: "bytes", kind: Kind::Unsigned },
-    Column { name: "seconds", kind: Kind::Number },
-    Column { name: "units_done", kind: Kind::Unsigned },
-    Column { name: "bytes_per_second", kind: Kind::Number },
-];
 
 /// Maximum number of units that are counted one by one.
 const UNITS_MAX: u64 = 10_000_000;
@@ -47,8 +39,8 @@ pub(super) fn run(
 ) -> Result<Outcome, String> {
     let mut units = UnitSearch::new(request, host::machine(), stop);
     if let Some(to) = &of_units.to {
-        let results = Results::at(to).map_err(|error| error.to_string())?;
-        refuse_folder_among_sources(results.folder(), search)?;
+        let results = Results::at(to, opener).map_err(|error| error.to_string())?;
+        refuse_results_among_sources(&results, &search.sources)?;
         units = units.keep(results);
     }
     // Without a folder no join follows, so the rows of each unit have to be right on their own.
@@ -86,28 +78,6 @@ pub(super) fn run(
         Err(error) => return Ok(broken_output(&error)),
     }
     Ok(work.close())
-}
-
-/// Refuses an output folder inside a searched folder: the next run would search its files.
-fn refuse_folder_among_sources(folder: &Path, search: &Search) -> Result<(), String> {
-    let existing = folder.ancestors().find_map(|part| {
-        let part = if part.as_os_str().is_empty() { Path::new(".") } else { part };
-        part.canonicalize().ok()
-    });
-    let is_around = |source: &PathBuf| {
-        source.is_dir()
-            && source.canonicalize().is_ok_and(|source| {
-                existing.as_ref().is_some_and(|existing| existing.starts_with(source))
-            })
-    };
-    match search.sources.iter().map(PathBuf::from).find(is_around) {
-        Some(source) => Err(format!(
-            "{}: is inside {}, which is searched; use another folder for the rows",
-            folder.display(),
-            source.display()
-        )),
-        None => Ok(()),
-    }
 }
 
 /// A running search.
@@ -250,28 +220,13 @@ impl<'w> Work<'w> {
         if measured.is_none() && planned.bytes > planned.bytes_done {
             measured = self.measure(sources);
         }
-        let left = (planned.bytes - planned.bytes_done) as f64;
-        let seconds = match left == 0.0 {
-            true => Some(0.0),
-            false => measured.map(|rate| left / rate),
-        };
-        let mut out = rows::to_stdout(self.search.format, Layout::Planned, PLAN_COLUMNS)?;
-        let number = |value: Option<f64>| value.map_or(Value::Missing, Value::Number);
-        let values = [
-            Value::Unsigned(planned.units),
-            Value::Unsigned(planned.bytes),
-            number(seconds),
-            Value::Unsigned(planned.units_done),
-            number(measured),
-        ];
-        out.row(&values, Excerpt::default())?;
-        out.finish()
+        planned.print(self.search.format, measured)
     }
 
     fn count(&mut self, source: &mut SourceUnits) -> Result<(), Error> {
         for number in self.own(source) {
             let unit = source.unit(number);
-            self.planned.add(&unit, self.units.has(&unit));
+            self.planned.add(&unit, self.units.has(&unit)?);
         }
         Ok(())
     }
@@ -349,26 +304,6 @@ impl<'w> Work<'w> {
     /// Keeps the worse of two outcomes.
     fn worsen(&mut self, outcome: Outcome) {
         self.outcome = Some(self.outcome.map_or(outcome, |now| now.worse(outcome)));
-    }
-}
-
-/// The remaining work.
-#[derive(Clone, Copy, Default)]
-struct Planned {
-    units: u64,
-    bytes: u64,
-    units_done: u64,
-    bytes_done: u64,
-}
-
-impl Planned {
-    fn add(&mut self, unit: &Unit, is_done: bool) {
-        self.units += 1;
-        self.bytes += unit.bytes();
-        if is_done {
-            self.units_done += 1;
-            self.bytes_done += unit.bytes();
-        }
     }
 }
 

@@ -18,7 +18,7 @@ use datafusion::common::{DataFusionError, Result};
 use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, TableType};
 use datafusion::physical_plan::ExecutionPlan;
 use quarrier::search::{Searched, copy_match, read_patterns};
-use quarrier::{OpenOptions, Opened, Opener, Search as Request, Sources};
+use quarrier::{Named, OpenOptions, Opened, Opener, Search as Request, Sources};
 use quarrier_core::pipeline::Chunk;
 use quarrier_search::{Finding, Pattern, parse_file};
 
@@ -413,7 +413,10 @@ impl Finds for Searching {
     }
 
     fn ordered_by(&self) -> Option<usize> {
-        (self.finder.sources.len() == 1).then_some(OFFSET)
+        // A listing of a bucket may have several objects.
+        let sources = self.finder.sources.as_slice();
+        let is_one = matches!(sources, [named] if !matches!(named, Named::Objects(_)));
+        is_one.then_some(OFFSET)
     }
 
     fn counted(self: Arc<Self>, columns: &[usize], schema: &SchemaRef) -> Option<Arc<dyn Finds>> {

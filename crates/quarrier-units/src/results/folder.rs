@@ -1,61 +1,29 @@
-//! The storage of objects: a folder that all processes can reach.
+//! A folder of objects that all processes can reach.
 
-use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::{self, BufWriter, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use quarrier::source::{is_remote, shown};
 use quarrier_core::source::Source;
 
 use crate::error::{Error, Result};
-use crate::unit::Unit;
 
-/// A folder of objects: `JOB/UNIT.arrow`.
+/// A folder of objects, which is created with the first one.
 #[derive(Debug, Clone)]
-pub struct Results {
-    folder: PathBuf,
+pub(super) struct Folder {
+    pub(super) path: PathBuf,
 }
 
-impl Results {
-    /// The objects in a folder, which is created with the first object.
-    ///
-    /// # Errors
-    /// [`Error::Request`] for a URL.
-    pub fn at(folder: &OsStr) -> Result<Self> {
-        let text = folder.to_string_lossy();
-        if is_remote(&text) {
-            return Err(Error::Request(format!(
-                "{}: rows of units can only be written to folders; name one that all \
-                 machines can reach, and copy it at the end",
-                shown(&text)
-            )));
-        }
-        Ok(Results { folder: PathBuf::from(folder) })
+impl Folder {
+    /// The path of an object, which need not exist.
+    pub(super) fn object(&self, job: &str, unit: &str) -> PathBuf {
+        self.path.join(job).join(format!("{unit}.arrow"))
     }
 
-    /// The folder.
-    #[must_use]
-    pub fn folder(&self) -> &Path {
-        &self.folder
-    }
-
-    /// The path of the object of a unit, which need not exist.
-    #[must_use]
-    pub fn path(&self, job: &str, unit: &Unit) -> PathBuf {
-        self.folder.join(job).join(format!("{}.arrow", unit.id()))
-    }
-
-    /// Whether the object of a unit exists.
-    #[must_use]
-    pub fn has(&self, job: &str, unit: &Unit) -> bool {
-        self.path(job, unit).exists()
-    }
-
-    /// Opens the object of a unit; `None` if it does not exist.
-    pub(crate) fn open(&self, job: &str, unit: &Unit) -> Result<Option<Box<dyn Source>>> {
-        let path = self.path(job, unit);
+    /// Opens an object; `None` if it does not exist.
+    pub(super) fn open(&self, job: &str, unit: &str) -> Result<Option<Box<dyn Source>>> {
+        let path = self.object(job, unit);
         match fs::metadata(&path) {
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
             Err(error) => Err(Error::Results { path, error }),
@@ -63,9 +31,9 @@ impl Results {
         }
     }
 
-    /// Removes the object of a unit because it is damaged.
-    pub(crate) fn remove(&self, job: &str, unit: &Unit) -> Result<()> {
-        let path = self.path(job, unit);
+    /// Removes an object.
+    pub(super) fn remove(&self, job: &str, unit: &str) -> Result<()> {
+        let path = self.object(job, unit);
         match fs::remove_file(&path) {
             Err(error) if error.kind() != ErrorKind::NotFound => {
                 Err(Error::Results { path, error })
@@ -75,8 +43,8 @@ impl Results {
     }
 
     /// Removes partial files that killed processes left beside existing objects.
-    pub(crate) fn clean(&self, job: &str) {
-        let folder = self.folder.join(job);
+    pub(super) fn clean(&self, job: &str) {
+        let folder = self.path.join(job);
         let Ok(entries) = fs::read_dir(&folder) else { return };
         for name in entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok()) {
             let unit = name.strip_prefix('.').and_then(|name| name.split('.').next());
@@ -88,22 +56,22 @@ impl Results {
         }
     }
 
-    /// Begins the object of a unit, under a temporary name.
-    pub(crate) fn create(&self, job: &str, unit: &Unit) -> Result<Pending> {
+    /// Begins an object, under a temporary name.
+    pub(super) fn create(&self, job: &str, unit: &str) -> Result<(PendingFile, BufWriter<File>)> {
         static NUMBER: AtomicU64 = AtomicU64::new(0);
-        let folder = self.folder.join(job);
+        let folder = self.path.join(job);
         let failed = |path: &Path, error| Error::Results { path: path.to_path_buf(), error };
         fs::create_dir_all(&folder).map_err(|error| failed(&folder, error))?;
         loop {
             let number = NUMBER.fetch_add(1, Ordering::Relaxed);
             // Machines that share the folder may have processes with the same number.
             let now = std::time::SystemTime::UNIX_EPOCH.elapsed().map_or(0, |t| t.subsec_nanos());
-            let name = format!(".{}.{}-{number}-{now}.part", unit.id(), std::process::id());
+            let name = format!(".{unit}.{}-{number}-{now}.part", std::process::id());
             let path = folder.join(name);
             match File::create_new(&path) {
                 Ok(file) => {
-                    let target = self.path(job, unit);
-                    return Ok(Pending { path, target, file: Some(BufWriter::new(file)) });
+                    let target = self.object(job, unit);
+                    return Ok((PendingFile { path, target }, BufWriter::new(file)));
                 }
                 Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
                 Err(error) => return Err(failed(&path, error)),
@@ -113,21 +81,15 @@ impl Results {
 }
 
 /// An object that is being written. Dropping it removes the partial file.
-pub(crate) struct Pending {
+pub(crate) struct PendingFile {
     path: PathBuf,
     target: PathBuf,
-    file: Option<BufWriter<File>>,
 }
 
-impl Pending {
-    /// The file to write to; may be taken once.
-    pub(crate) fn take_file(&mut self) -> io::Result<BufWriter<File>> {
-        self.file.take().ok_or_else(|| ErrorKind::InvalidInput.into())
-    }
-
+impl PendingFile {
     /// Gives the object its name, once it is complete and on disk. If an object of that name exists,
     /// another process was faster, and its object stays: both hold the same rows.
-    pub(crate) fn publish(self, written: BufWriter<File>) -> io::Result<()> {
+    pub(super) fn publish(self, written: BufWriter<File>) -> io::Result<()> {
         let file = written.into_inner().map_err(io::IntoInnerError::into_error)?;
         file.sync_all()?;
         match fs::hard_link(&self.path, &self.target) {
@@ -142,14 +104,9 @@ impl Pending {
         let _ = self.target.parent().map(|folder| File::open(folder)?.sync_all());
         Ok(())
     }
-
-    /// The final path of the object.
-    pub(crate) fn target(&self) -> &Path {
-        &self.target
-    }
 }
 
-impl Drop for Pending {
+impl Drop for PendingFile {
     fn drop(&mut self) {
         // After a rename, the file is gone already.
         let _ = fs::remove_file(&self.path);
