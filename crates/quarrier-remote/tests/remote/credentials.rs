@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use quarrier_core::source::Source;
-use quarrier_remote::{Credentials, Header, ListedObject, Login, Options};
+use quarrier_remote::{Credentials, Header, ListedObject, Login, Options, Remote};
 
 use crate::bucket::Buckets;
 use crate::server::{Act, Ask, Server};
@@ -247,4 +247,24 @@ fn a_failed_look_up_is_the_reason_why_a_folder_is_not_opened() {
     let error = remote.folder("az://bucket/found/").unwrap_err().to_string();
     assert!(!error.contains("profile"), "{error}");
     assert_eq!(held.asked.load(Ordering::SeqCst), asked);
+}
+
+#[test]
+fn an_invalid_proxy_is_refused_without_its_password() {
+    for proxy in [
+        "me:hidden@proxy:port",
+        "me:hidden@pro xy:80",
+        "me:hid#den@proxy:80",
+        "http://me:hidden@proxy:port",
+        "http://me:hid?den@proxy:80",
+    ] {
+        for is_https in [false, true] {
+            let mut options = exact();
+            let chosen = if is_https { &mut options.proxy.https } else { &mut options.proxy.http };
+            *chosen = Some(proxy.to_string());
+            let error = Remote::new(options).unwrap_err().to_string();
+            assert!(error.contains("is not the URL of a proxy"), "{error}");
+            assert!(!error.contains("hid") && !error.contains("den"), "{error}");
+        }
+    }
 }
