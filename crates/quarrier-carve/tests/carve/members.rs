@@ -247,7 +247,7 @@ fn damage_is_reported_and_what_precedes_it_is_passed_on() {
 #[test]
 fn damage_to_a_7z_is_reported_for_each_member() {
     let contents = [noise(1, 3000), noise(2, 3000), noise(3, 3000)];
-    // Compressed separately, only one is damaged; together, those behind it, too.
+    // Members that are compressed together are damaged from the first damaged byte on, others alone.
     for (is_solid, expected) in [(false, 2), (true, 3)] {
         let mut file = archive(&ways()[2].1, &contents, is_solid);
         let second = memchr::memmem::find(&file, &contents[1][100..200]).expect("noise is stored");

@@ -14,7 +14,9 @@ use quarrier_core::sync::lock;
 /// joins and functions. They leave half of the free memory if that is less.
 const KEPT_BYTES_MAX: usize = 256 << 20;
 
-/// Consumers with few, short-lived buffers, which do not reduce the shares of others.
+/// Consumers with few, short-lived buffers, which do not reduce the shares of others, and take from the
+/// reserve. They spill only if nothing is left, since a query can then wait for itself forever
+/// (<https://github.com/apache/datafusion/issues/24883>).
 const LIGHT: &str = "RepartitionExec";
 
 /// A memory limit for all statements together. Consumers that cannot spill take what they need;
@@ -99,18 +101,17 @@ impl MemoryPool for Pool {
 
     fn try_grow(&self, who: &MemoryReservation, more: usize) -> Result<()> {
         let mut state = lock(&self.state);
-        if who.consumer().can_spill() {
-            let available = self.share(&state);
-            if who.size().saturating_add(more) > available {
-                return Err(self.refused(who, more, available.saturating_sub(who.size())));
-            }
-            state.spillable += more;
-        } else {
-            let available = self.bytes_max.saturating_sub(state.held + state.spillable);
-            if more > available {
-                return Err(self.refused(who, more, available));
-            }
-            state.held += more;
+        let free = self.bytes_max.saturating_sub(state.held + state.spillable);
+        let available = match is_counted(who.consumer()) {
+            true => self.share(&state).saturating_sub(who.size()),
+            false => free,
+        };
+        if more > available {
+            return Err(self.refused(who, more, available));
+        }
+        match who.consumer().can_spill() {
+            true => state.spillable += more,
+            false => state.held += more,
         }
         Ok(())
     }

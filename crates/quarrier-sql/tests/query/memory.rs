@@ -18,7 +18,7 @@ const LIMIT: u64 = 64 * MEBIBYTE;
 
 /// The maximum peak memory of a process, without the pages of its file. An unoptimised program has more of
 /// these than the 100 MB that are promised beside one and a half times the limit.
-const PEAK_MAX: u64 = LIMIT + LIMIT / 2 + 40_000_000;
+const PEAK_MAX: u64 = LIMIT + LIMIT / 2 + 10_000_000;
 
 /// Number of rows of [`messages`], which take about 64 MB as JSON lines, and twice the limit in
 /// memory.
