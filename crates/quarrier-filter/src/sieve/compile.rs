@@ -14,7 +14,7 @@ use crate::expr::{Comparison, Pattern};
 use crate::matching::{Matching, Shape};
 use crate::predicate::{Set, columns_of, place, turned};
 
-pub(super) fn compiled(schema: &Schema, conditions: &[Expr]) -> Sieve {
+pub(super) fn compiled(schema: &Schema, conditions: &Arc<[Expr]>) -> Sieve {
     let mut compiler = Compiler {
         schema,
         columns: Vec::new(),
@@ -26,7 +26,7 @@ pub(super) fn compiled(schema: &Schema, conditions: &[Expr]) -> Sieve {
     let is_indexed = |number: usize| index.as_ref().is_some_and(|index| index.has(number));
     let mut rest = Vec::new();
     let mut tree = |(number, condition): (usize, &Expr)| match is_indexed(number) {
-        true => Tree::Row(Box::new(condition.clone())),
+        true => Tree::Indexed(number as u32),
         false => {
             rest.push(number as u32);
             compiler.condition(condition)

@@ -8,6 +8,7 @@
 //! ```
 
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::Arc;
 
 use quarrier_messages::column::float_key;
 use quarrier_messages::{Kind, Schema, Value};
@@ -24,11 +25,13 @@ const CONDITIONS_MIN: usize = 32;
 const SCALE_MAX: u8 = 18;
 
 /// Conditions by the values that they require.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Index {
     anchors: Vec<Anchor>,
-    /// The conditions in it, by number.
-    exprs: BTreeMap<u32, Expr>,
+    /// All conditions, by number.
+    exprs: Arc<[Expr]>,
+    /// Whether the index has each of them.
+    members: Vec<bool>,
 }
 
 /// The conditions that are indexed by one column.
@@ -36,8 +39,10 @@ pub(super) struct Index {
 struct Anchor {
     /// The column's index in the schema.
     column: usize,
-    strings: HashMap<Box<str>, Bucket>,
-    numbers: HashMap<(i64, u8), Bucket>,
+    /// The index of the bucket of each value.
+    strings: HashMap<Box<str>, usize>,
+    numbers: HashMap<(i64, u8), usize>,
+    buckets: Vec<Bucket>,
 }
 
 /// The conditions that require one value.
@@ -81,32 +86,45 @@ enum Test<'e> {
 
 impl Index {
     /// Builds an index, and chooses the conditions to include; `None` if it would save nothing.
-    pub(super) fn of(schema: &Schema, conditions: &[Expr]) -> Option<Index> {
+    pub(super) fn of(schema: &Schema, conditions: &Arc<[Expr]>) -> Option<Index> {
         if conditions.len() < CONDITIONS_MIN {
             return None;
         }
         let asked: Vec<_> = conditions.iter().map(|condition| tests(schema, condition)).collect();
         let chosen = chosen(&asked);
         let scales = scales(schema, asked.iter().flatten());
-        let mut index = Index::default();
+        let members = vec![false; conditions.len()];
+        let mut index = Index { anchors: Vec::new(), exprs: Arc::clone(conditions), members };
         for (number, tests) in asked.iter().enumerate() {
             let anchor = tests.as_deref().and_then(|tests| anchor(tests, &chosen));
             let (Some(tests), Some(at)) = (tests, anchor) else { continue };
             index.add(number as u32, (tests, at), schema, &scales);
-            index.exprs.insert(number as u32, conditions[number].clone());
+            index.members[number] = true;
         }
-        (index.exprs.len() >= CONDITIONS_MIN).then_some(index)
+        let count = index.conditions().count();
+        (count >= CONDITIONS_MIN).then_some(index)
+    }
+
+    /// Returns the conditions in it.
+    fn conditions(&self) -> impl Iterator<Item = &Expr> {
+        let all = self.exprs.iter().zip(&self.members);
+        all.filter(|(_, is_member)| **is_member).map(|(condition, _)| condition)
     }
 
     /// Whether it includes a condition.
     pub(super) fn has(&self, condition: usize) -> bool {
-        self.exprs.contains_key(&(condition as u32))
+        self.members.get(condition).copied().unwrap_or(false)
+    }
+
+    /// Returns a condition by its number.
+    pub(super) fn condition(&self, number: usize) -> &Expr {
+        &self.exprs[number]
     }
 
     /// Returns the columns of the schema whose values it tests.
     pub(super) fn columns(&self) -> HashSet<usize> {
         let mut columns = Vec::new();
-        self.exprs.values().for_each(|expr| columns_of(expr, &mut columns));
+        self.conditions().for_each(|condition| columns_of(condition, &mut columns));
         columns.into_iter().collect()
     }
 
@@ -122,24 +140,44 @@ impl Index {
         let anchor = match self.anchors.iter().position(|anchor| anchor.column == *column) {
             Some(known) => &mut self.anchors[known],
             None => {
-                let (strings, numbers) = Default::default();
-                self.anchors.push(Anchor { column: *column, strings, numbers });
+                let (strings, numbers, buckets) = Default::default();
+                self.anchors.push(Anchor { column: *column, strings, numbers, buckets });
                 let last = self.anchors.len() - 1;
                 &mut self.anchors[last]
             }
         };
         // A repeated value counts once.
-        let keys: HashSet<&Key> = keys.iter().collect();
+        let mut known = HashSet::new();
         for key in keys {
-            let bucket = match key {
-                Key::Text(text) => anchor.strings.entry(text.clone()).or_default(),
-                Key::Number(key, scale) => anchor.numbers.entry((*key, *scale)).or_default(),
-            };
+            if keys.len() > 1 && !known.insert(key) {
+                continue;
+            }
+            let bucket = anchor.bucket_of(key);
             match &bounds {
                 Some(bounds) => bucket.bounded(number, bounds, scales),
                 None => bucket.others.push(number),
             }
         }
+    }
+}
+
+impl Anchor {
+    /// Returns the bucket of a value, which it makes if there is none.
+    fn bucket_of(&mut self, key: &Key) -> &mut Bucket {
+        let known = match key {
+            Key::Text(text) => self.strings.get(text).copied(),
+            Key::Number(key, scale) => self.numbers.get(&(*key, *scale)).copied(),
+        };
+        let at = known.unwrap_or_else(|| {
+            let at = self.buckets.len();
+            self.buckets.push(Bucket::default());
+            match key {
+                Key::Text(text) => self.strings.insert(text.clone(), at),
+                Key::Number(key, scale) => self.numbers.insert((*key, *scale), at),
+            };
+            at
+        });
+        &mut self.buckets[at]
     }
 }
 
@@ -345,17 +383,17 @@ fn bounds(
 }
 
 impl Sieve {
-    /// Appends the conditions in the index that are true for the row, in no particular order.
-    pub(super) fn find(&self, index: &Index, found: &mut Vec<u32>) -> Result<(), (usize, Fault)> {
+    /// Appends the conditions in the index that are true for the row, and those that have no value, in
+    /// no particular order.
+    pub(super) fn find(&self, index: &Index, found: &mut Vec<u32>, faults: &mut Vec<(u32, Fault)>) {
         for anchor in &index.anchors {
             if let Some(bucket) = self.bucket(anchor) {
                 for group in &bucket.groups {
-                    self.compare(index, group, found)?;
+                    self.compare(index, group, found, faults);
                 }
-                self.evaluate(index, &bucket.others, found)?;
+                self.evaluate(index, &bucket.others, found, faults);
             }
         }
-        Ok(())
     }
 
     fn held_of(&self, column: usize) -> HeldValue {
@@ -364,7 +402,7 @@ impl Sieve {
     }
 
     fn bucket<'i>(&self, anchor: &'i Anchor) -> Option<&'i Bucket> {
-        match self.held_of(anchor.column) {
+        let at = match self.held_of(anchor.column) {
             HeldValue::Text(from, to) => anchor.strings.get(&self.held_text[from..to]),
             held => {
                 let (key, scale) = match held {
@@ -373,7 +411,8 @@ impl Sieve {
                 };
                 anchor.numbers.get(&(key, scale))
             }
-        }
+        };
+        at.map(|at| &anchor.buckets[*at])
     }
 
     fn evaluate(
@@ -381,16 +420,15 @@ impl Sieve {
         index: &Index,
         conditions: &[u32],
         found: &mut Vec<u32>,
-    ) -> Result<(), (usize, Fault)> {
+        faults: &mut Vec<(u32, Fault)>,
+    ) {
         for condition in conditions {
-            let Some(expr) = index.exprs.get(condition) else { continue };
-            match naive::truth(expr, self) {
+            match naive::truth(index.condition(*condition as usize), self) {
                 Ok(Some(true)) => found.push(*condition),
                 Ok(_) => {}
-                Err(fault) => return Err((*condition as usize, fault)),
+                Err(fault) => faults.push((*condition, fault)),
             }
         }
-        Ok(())
     }
 
     /// Compares the row with the bounds of all conditions of a group.
@@ -399,13 +437,14 @@ impl Sieve {
         index: &Index,
         group: &Group,
         found: &mut Vec<u32>,
-    ) -> Result<(), (usize, Fault)> {
+        faults: &mut Vec<(u32, Fault)>,
+    ) {
         for bounds in &group.bounds {
             match self.held_of(bounds.column) {
-                HeldValue::Null => return Ok(()),
+                HeldValue::Null => return,
                 held if scaled(held, bounds.scale).is_none() => {
                     // The value has more digits than any bound.
-                    return self.evaluate(index, &group.conditions, found);
+                    return self.evaluate(index, &group.conditions, found, faults);
                 }
                 _ => {}
             }
@@ -427,7 +466,6 @@ impl Sieve {
                 left &= left - 1;
             }
         }
-        Ok(())
     }
 }
 

@@ -103,7 +103,12 @@ impl Sieve {
     /// columns with the same name; for columns of [`Kind::Null`], whose type is still unknown,
     /// names may also differ in ASCII case.
     pub fn new(schema: &Schema, conditions: &[Expr]) -> Self {
-        compile::compiled(schema, conditions)
+        Sieve::of(schema, conditions.into())
+    }
+
+    /// As [`Sieve::new`], without a copy of the conditions.
+    pub fn of(schema: &Schema, conditions: Arc<[Expr]>) -> Self {
+        compile::compiled(schema, &conditions)
     }
 
     /// Lets fields whose names differ only in ASCII case belong to these columns of the schema,
@@ -190,24 +195,35 @@ impl Sieve {
         }
     }
 
-    /// Appends the conditions that are TRUE for the row, which fits, in their order.
+    /// Finds the conditions that are TRUE for the row, which fits, in their order.
     ///
     /// # Errors
-    /// The condition that has no value, and the fault.
+    /// The first condition that has no value, and the fault.
     pub fn all_true(&self, found: &mut Vec<u32>) -> Result<(), (usize, Fault)> {
+        let mut faults = Vec::new();
+        self.outcomes(found, &mut faults);
+        match faults.into_iter().min_by_key(|(condition, _)| *condition) {
+            None => Ok(()),
+            Some((condition, fault)) => Err((condition as usize, fault)),
+        }
+    }
+
+    /// Finds the conditions that are TRUE for the row, which fits, in their order, and those that have no
+    /// value, in any order.
+    pub fn outcomes(&self, found: &mut Vec<u32>, faults: &mut Vec<(u32, Fault)>) {
         found.clear();
+        faults.clear();
         for &condition in &*self.rest {
             match self.is_true(condition as usize) {
                 Ok(true) => found.push(condition),
                 Ok(false) => {}
-                Err(fault) => return Err((condition as usize, fault)),
+                Err(fault) => faults.push((condition, fault)),
             }
         }
         if let Some(index) = &self.index {
-            self.find(index, found)?;
+            self.find(index, found, faults);
             found.sort_unstable();
         }
-        Ok(())
     }
 
     /// Returns the number of conditions.
@@ -231,6 +247,10 @@ impl Sieve {
             Tree::Not(operand) => Ok(self.truth(operand)?.map(|truth| !truth)),
             Tree::Is(operand, truth) => Ok(Some(self.truth(operand)? == *truth)),
             Tree::Row(expr) => naive::truth(expr, self),
+            Tree::Indexed(number) => match &self.index {
+                Some(index) => naive::truth(index.condition(*number as usize), self),
+                None => Ok(None),
+            },
         }
     }
 

@@ -1,9 +1,9 @@
 //! Takes values from the parser.
 
 use quarrier_core::civil::midnight;
-use quarrier_messages::Kind;
 use quarrier_messages::build::{Cell, FieldId, Row};
 use quarrier_messages::column::float_key;
+use quarrier_messages::{Kind, Table, Value};
 
 use super::{HeldValue, Sieve};
 
@@ -105,6 +105,40 @@ impl Row for Sieve {
 }
 
 impl Sieve {
+    /// Takes a row of a table with the sieve's schema, in place of the current row. Such a row fits.
+    ///
+    /// # Panics
+    /// If the table has no such row, or fewer columns than the schema.
+    pub fn take_row(&mut self, table: &Table, row: u64) {
+        self.clear();
+        let (segment, row) = table.locate(row);
+        for at in 0..self.columns.len() {
+            let field = FieldId::new(at);
+            let column = &table.columns()[self.columns[at].place];
+            let cell = match column.value(segment, row) {
+                Value::Boolean(truth) => Cell::Boolean(truth),
+                Value::Integer(number) => {
+                    Row::integer(self, field, number);
+                    continue;
+                }
+                Value::Decimal { mantissa, scale } => Cell::exact(mantissa, scale),
+                Value::Float(number) => Cell::Float(number),
+                Value::Date(day) => Cell::Date(day),
+                Value::Timestamp(nanoseconds) => Cell::Timestamp(nanoseconds),
+                Value::Text(text) => {
+                    Row::text(self, field, text);
+                    continue;
+                }
+                // No column has intervals or times of day.
+                Value::Null | Value::Time(_) | Value::Interval { .. } => continue,
+            };
+            match cell {
+                Cell::Decimal { mantissa, scale } => Row::decimal(self, field, mantissa, scale),
+                other => self.any(field, other),
+            }
+        }
+    }
+
     #[inline]
     fn clear_column(&mut self, field: FieldId) {
         let column = &self.columns[field.index()];

@@ -16,6 +16,8 @@ pub(super) enum Tree {
     Is(Box<Tree>, Option<bool>),
     /// A condition that needs the complete row.
     Row(Box<Expr>),
+    /// A condition in the index, by its number.
+    Indexed(u32),
 }
 
 impl Tree {
@@ -50,7 +52,7 @@ impl Tree {
             Tree::Tests(tests) => tests.len(),
             Tree::And(operands) | Tree::Or(operands) => operands.iter().map(Tree::cost).sum(),
             Tree::Not(operand) | Tree::Is(operand, _) => operand.cost(),
-            Tree::Row(_) => 100,
+            Tree::Row(_) | Tree::Indexed(_) => 100,
         }
     }
 }

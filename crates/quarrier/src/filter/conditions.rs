@@ -3,10 +3,11 @@
 
 use std::collections::HashMap;
 use std::path::Path;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use quarrier_core::sync::lock;
+use quarrier_core::threads;
 use quarrier_filter::sql::{self, Lists};
 use quarrier_filter::{Expr, Sieve};
 use quarrier_messages::{Field, Kind, Schema, Value};
@@ -94,7 +95,7 @@ impl Conditions {
                 error => Error::Condition { place: written.place.clone(), error },
             })
         };
-        sql::together(|| self.written.iter().map(bind).collect())
+        in_parallel(&self.written, bind).into_iter().collect()
     }
 
     /// Binds all conditions. Columns that `schema` lacks are added to it with [`Kind::Null`], and
@@ -104,12 +105,26 @@ impl Conditions {
     /// # Errors
     /// [`Error::Condition`] for the first invalid condition.
     pub(super) fn bind(&self, schema: &mut Schema, lists: Lists) -> Result<Bound> {
-        sql::together(|| self.bind_each(schema, lists))
+        // Conditions on known columns do not depend on each other.
+        let bind =
+            |written: &Written| sql::condition_of_messages(&written.text, schema, &lists).ok();
+        let known = in_parallel(&self.written, bind);
+        sql::together(|| self.bind_rest(known, schema, lists))
     }
 
-    fn bind_each(&self, schema: &mut Schema, lists: Lists) -> Result<Bound> {
-        let mut bound = Bound { exprs: Vec::new(), unknown: Vec::new(), lists };
-        for written in &self.written {
+    fn bind_rest(
+        &self,
+        known: Vec<Option<Expr>>,
+        schema: &mut Schema,
+        lists: Lists,
+    ) -> Result<Bound> {
+        let mut bound =
+            Bound { exprs: Vec::with_capacity(known.len()), unknown: Vec::new(), lists };
+        for (written, known) in self.written.iter().zip(known) {
+            if let Some(expr) = known {
+                bound.exprs.push(expr);
+                continue;
+            }
             let unknown = |name: &str, error: &quarrier_filter::Error| Unknown {
                 name: name.to_string(),
                 reason: format!("{}: {error}", written.place),
@@ -135,6 +150,30 @@ impl Conditions {
         }
         Ok(bound)
     }
+}
+
+/// Number of conditions to bind on one thread at a time.
+const CONDITIONS_AT_ONCE: usize = 1_000;
+
+/// Binds conditions that do not depend on each other.
+fn in_parallel<T: Send>(all: &[Written], bind: impl Fn(&Written) -> T + Sync) -> Vec<T> {
+    let pieces: Vec<&[Written]> = all.chunks(CONDITIONS_AT_ONCE).collect();
+    let threads =
+        std::thread::available_parallelism().map_or(1, |cpus| cpus.get().min(pieces.len()));
+    let (next, bind) = (AtomicUsize::new(0), &bind);
+    let mut done: Vec<(usize, Vec<T>)> = threads::team(0..threads, |_| {
+        let mut done = Vec::new();
+        loop {
+            let number = next.fetch_add(1, Ordering::Relaxed);
+            let Some(piece) = pieces.get(number) else { return done };
+            done.push((number, sql::together(|| piece.iter().map(bind).collect())));
+        }
+    })
+    .into_iter()
+    .flatten()
+    .collect();
+    done.sort_unstable_by_key(|(number, _)| *number);
+    done.into_iter().flat_map(|(_, piece)| piece).collect()
 }
 
 /// Bound conditions.
@@ -242,7 +281,7 @@ impl Rebinding {
         let bound: quarrier_filter::Result<Vec<Expr>> =
             sql::together(|| self.conditions.written.iter().map(bind).collect());
         let exprs = bound?;
-        let sieve = Sieve::new(&schema, &exprs).with_lists(&lists);
+        let sieve = Sieve::of(&schema, exprs.into()).with_lists(&lists);
         *last = Arc::new(Stage { number: last.number + 1, schema, lists, sieve });
         Ok(Arc::clone(&last))
     }
@@ -280,7 +319,7 @@ impl Rebinding {
         // Fields missing from the sample are still matched by name, ignoring case.
         let fields = all.fields.iter().enumerate();
         let open = fields.filter(|(_, field)| field.kind == Kind::Null).map(|(column, _)| column);
-        let sieve = Sieve::new(&schema, &exprs).open(open).with_lists(lists);
+        let sieve = Sieve::of(&schema, exprs.into()).open(open).with_lists(lists);
         Rebound { sieve, is_wrong }
     }
 }

@@ -271,8 +271,8 @@ impl<'f, 'w> Session<'f, 'w> {
         let mut schema = self.schema.clone();
         let bound = filter.conditions.bind(&mut schema, Lists::new(!is_all));
         // A condition that is wrong for the types in the sample may be right for those of all messages.
-        let may_be_right = !is_all && filter.conditions.are_right_somewhere(&self.schema);
-        let Bound { exprs, unknown, lists } = bound.map_err(|error| match may_be_right {
+        let may_be_right = || !is_all && filter.conditions.are_right_somewhere(&self.schema);
+        let Bound { exprs, unknown, lists } = bound.map_err(|error| match may_be_right() {
             true => {
                 Ended::Again(RereadReason { said: error.to_string(), printed: Printed::default() })
             }
@@ -291,7 +291,7 @@ impl<'f, 'w> Session<'f, 'w> {
             None => self.output_kind.insert(self.output_kind()).clone(),
         };
         self.bind += started.elapsed();
-        let sieve = Sieve::new(&schema, &exprs).with_lists(&lists);
+        let sieve = Sieve::of(&schema, exprs.into()).with_lists(&lists);
         // A word of a condition may be part of a string rather than a column name.
         let is_tested = |field: &Field| {
             schema.fields.iter().position(|known| known == field).is_some_and(|at| sieve.names(at))
