@@ -61,4 +61,7 @@ pub use gpu::ResidentTable;
 mod sieve;
 pub use sieve::Sieve;
 
+mod standing;
+pub use standing::{MatchedRow, Standing};
+
 mod project;

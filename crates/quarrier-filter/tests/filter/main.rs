@@ -16,5 +16,6 @@ mod probes;
 mod refusals;
 mod scan;
 mod sieve;
+mod standing;
 mod statements;
 mod tables;
