@@ -51,8 +51,8 @@ pub use shared::Limits;
 
 mod sql;
 pub use sql::{
-    StatementNames, SubscribeText, cast_kinds, lists_of_names, plain, sql_name, statement_names,
-    subscribe_text, with_words,
+    MatchingText, StatementNames, SubscribeText, cast_kinds, lists_of_names, plain, sql_name,
+    statement_names, subscribe_text, with_words,
 };
 
 mod value;

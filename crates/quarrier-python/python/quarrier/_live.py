@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from quarrier._errors import ServerError
 from quarrier._native import Table
 
-_SIGNS = {"snapshot": "=", "insert": "+", "delete": "-", "progress": ">"}
+_SIGNS = {"snapshot": "=", "insert": "+", "delete": "-", "fault": "!", "progress": ">"}
 _SILENCE_SECONDS = 30.0
 """A server silent for this long is dead, because it reports progress each second."""
 
@@ -22,7 +22,7 @@ class Change(NamedTuple):
     """A row of a subscription, or progress.
 
     `change` is `=` for a row that existed at the start, `+` for an added one, `-` for a removed
-    one, and `>` for progress. `mark` is the position of its message in the order of commits: a
+    one, `!` for one for which a condition has no value, and `>` for progress. `mark` is the position of its message in the order of commits: a
     subscription `since` that mark continues after it. When a row of a table with a key is replaced,
     the old row comes as `-` before the new one, with the same mark.
     """
@@ -54,8 +54,8 @@ class Subscription:
         self._http: http.client.HTTPConnection | None = None
         self._answer: http.client.HTTPResponse | None = None
         self._is_closed = False
-        self._held: list[dict[str, Any]] = []
-        """Removed rows whose replacement has not arrived."""
+        self._held: list[tuple[str, dict[str, Any]]] = []
+        """Rows that others with the same mark follow, with their kinds."""
         self._ready: list[Change] = []
         self.mark: int | None = None
         """The mark of the last change or progress report."""
@@ -96,13 +96,13 @@ class Subscription:
                 self.close()
                 raise ServerError(data.get("error", "the subscription ended"), data.get("code", ""))
             if mark is None:
-                self._held.append(data)
+                self._held.append((kind, data))
                 continue
             self.mark = mark
-            gone = [Change(mark, "-", row) for row in self._held]
+            earlier = [Change(mark, _SIGNS.get(kind, ">"), row) for kind, row in self._held]
             self._held.clear()
             self._ready = [
-                *gone,
+                *earlier,
                 Change(mark, _SIGNS.get(kind, ">"), {} if kind == "progress" else data),
             ]
             return self._ready.pop(0)
@@ -131,8 +131,8 @@ class Subscription:
     def _event(self) -> tuple[str, int | None, dict[str, Any]] | None:
         """Returns the next event; None if the server has sent everything.
 
-        A removed row has no mark if its replacement follows, so that a client that resumes after
-        a break gets both.
+        A row has no mark if another with the same mark follows, such as the replacement of a removed
+        row, so that a client that resumes after a break gets all of them.
         """
         answer = self._opened()
         kind, data = "", ""

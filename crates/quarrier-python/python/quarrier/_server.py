@@ -100,6 +100,7 @@ class Connection:
         until: int | None = None,
         snapshot: bool = False,
         every: str | None = None,
+        matching: str | None = None,
         progress: str | None = None,
         attempts: int = 5,
     ) -> Subscription:
@@ -107,7 +108,9 @@ class Connection:
 
         `sql` is a query of one table; each of its rows is sent once. With `every`, such as `"1s"`,
         it may be any query: the server runs it again at this interval if messages have arrived, and
-        sends the differences. `snapshot` first sends the existing rows, `since` begins after a
+        sends the differences. With `matching`, such as `"rules (id, condition)"`, each row is sent
+        once for every condition of this table that is true for it, with the `condition_id`; a change
+        of the kind `!` means that a condition has no value for the row. `snapshot` first sends the existing rows, `since` begins after a
         mark, and `until` ends at one. With `progress`, such as `"1s"`, changes of the kind `>`
         report the progress at this interval.
 
@@ -119,7 +122,13 @@ class Connection:
         ...     print(change.mark, change.change, change.row)
         """
         parameters = {"sql": sql, "snapshot": "true" if snapshot else "false"}
-        named = {"as_of": since, "up_to": until, "every": every, "progress": progress}
+        named = {
+            "as_of": since,
+            "up_to": until,
+            "every": every,
+            "matching": matching,
+            "progress": progress,
+        }
         parameters.update({name: str(value) for name, value in named.items() if value is not None})
         return Subscription(
             self._new_connection,

@@ -18,9 +18,10 @@ use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use futures::StreamExt;
 use futures::stream;
 use quarrier::DataFolder;
-use quarrier::kept::{Changed, Subscribe, Subscription};
+use quarrier::kept::{Changed, ConditionTable, Matched, Subscribe, Subscription};
 use quarrier_core::sync::StopOnDrop;
 use quarrier_messages::build::Cell;
+use quarrier_messages::{Kind, Value};
 use quarrier_wire::{
     Failure, Prepared, Reply, Result, Rows, SubscribeText, kind, state, subscribe_text,
 };
@@ -39,12 +40,17 @@ pub(super) struct Subscribed {
     columns: SchemaRef,
 }
 
+/// Number of columns before those of the conditions and the query: mark and change.
+const LEADING: usize = 2;
+
 /// How a row changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Change {
     Snapshot,
     Insert,
     Delete,
+    /// A condition has no value for the row.
+    Fault,
     Progress,
 }
 
@@ -54,6 +60,7 @@ impl Change {
             Change::Snapshot => "=",
             Change::Insert => "+",
             Change::Delete => "-",
+            Change::Fault => "!",
             Change::Progress => ">",
         }
     }
@@ -78,7 +85,15 @@ pub(super) async fn prepare(engine: &Arc<Engine>, text: &str) -> Result<Prepared
     if parameters::count(text)? > 0 {
         return Err(Failure::new(state::UNSUPPORTED, "a subscription has no parameters"));
     }
+    let mut fields = vec![
+        Field::new("mark", DataType::Int64, false),
+        Field::new("change", DataType::Utf8, false),
+    ];
     let shown = match asked.every {
+        Some(_) if asked.matching.is_some() => {
+            let said = "a repeated query has no MATCHING; leave out one of the two";
+            return Err(Failure::new(state::UNSUPPORTED, said));
+        }
         Some(_) if asked.after.is_some() || asked.since.is_some() => {
             let said = "a repeated query starts now; leave out AS OF and SINCE";
             return Err(Failure::new(state::UNSUPPORTED, said));
@@ -86,13 +101,13 @@ pub(super) async fn prepare(engine: &Arc<Engine>, text: &str) -> Result<Prepared
         Some(_) => again::columns(engine, &asked.query).await?,
         None => {
             let first = started(kept, &asked, &Handle::current()).await?;
+            if let Some(kind) = first.matched_id() {
+                let kind = if kind == Kind::Integer { DataType::Int64 } else { DataType::Utf8 };
+                fields.push(Field::new("condition_id", kind, true));
+            }
             first.shown().batches().schema()
         }
     };
-    let mut fields = vec![
-        Field::new("mark", DataType::Int64, false),
-        Field::new("change", DataType::Utf8, false),
-    ];
     fields.extend(shown.fields().iter().map(|field| field.as_ref().clone().with_nullable(true)));
     let columns = Arc::new(Schema::new(fields));
     let inner = Arc::new(Subscribed { text: asked, columns: Arc::clone(&columns) });
@@ -111,7 +126,12 @@ async fn started(
         .snapshot(asked.has_snapshot)
         .after(asked.after)
         .since(since)
-        .until(asked.until);
+        .until(asked.until)
+        .matching(asked.matching.clone().map(|it| ConditionTable {
+            table: it.table,
+            id: it.id,
+            condition: it.condition,
+        }));
     let start = move || subscribe.start(&kept, &AtomicBool::new(false));
     let started = runtime.spawn_blocking(start).await.map_err(|_| defect())?;
     started.map_err(|error| refused(&error))
@@ -287,16 +307,20 @@ impl RunningSubscription {
     }
 
     fn of_changed(&self, changed: &Changed) -> Result<RecordBatch> {
+        let has_fault =
+            |row: usize| changed.matched.get(row).is_some_and(|matched| matched.fault.is_some());
         let change = |row: usize| match changed.are_gone.get(row) {
             Some(true) => Change::Delete,
+            _ if has_fault(row) => Change::Fault,
             _ if changed.is_snapshot => Change::Snapshot,
             _ => Change::Insert,
         };
+        let ids = self.ids(&changed.matched)?;
         let mut columns: Vec<Vec<ArrayRef>> = Vec::new();
         for batch in changed.rows.batches() {
             columns.push(batch.map_err(|_| defect())?.columns().to_vec());
         }
-        let joined = match &columns[..] {
+        let mut joined = match &columns[..] {
             [one] => one.clone(),
             parts => {
                 let width = parts.first().map_or(0, Vec::len);
@@ -307,7 +331,30 @@ impl RunningSubscription {
                 (0..width).map(column).collect::<Result<_>>()?
             }
         };
+        if let Some(ids) = ids {
+            joined.insert(0, ids);
+        }
         self.batch_of(change, &changed.marks, Some(&joined))
+    }
+
+    /// Returns the ids of the conditions as a column; `None` without conditions.
+    fn ids(&self, matched: &[Matched]) -> Result<Option<ArrayRef>> {
+        if matched.is_empty() {
+            return Ok(None);
+        }
+        let field = self.columns.fields().get(LEADING).ok_or_else(defect)?;
+        Ok(Some(match field.data_type() {
+            DataType::Int64 => {
+                Arc::new(Int64Array::from_iter(matched.iter().map(|it| match it.id {
+                    Value::Integer(id) => Some(id),
+                    _ => None,
+                })))
+            }
+            _ => Arc::new(StringArray::from_iter(matched.iter().map(|it| match &it.id {
+                Value::Text(id) => Some(&**id),
+                _ => None,
+            }))),
+        }))
     }
 
     /// Makes a batch in which all rows have the same kind of change.

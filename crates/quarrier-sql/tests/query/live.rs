@@ -3,6 +3,7 @@
 
 #![allow(clippy::disallowed_methods, reason = "a test may panic if the system refuses a thread")]
 
+use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::time::Instant;
@@ -10,8 +11,8 @@ use std::time::Instant;
 use crate::harness::{Folder, PATIENCE};
 use crate::serve::{Served, serve};
 
-/// The number of histories, unless the environment sets it.
-const HISTORIES: u64 = 10;
+/// The number of histories of each kind of table, unless the environment sets it.
+const HISTORIES: u64 = 25;
 
 /// SplitMix64 (Steele, Lea, Flood, OOPSLA 2014).
 struct Random(u64);
@@ -119,6 +120,59 @@ fn repeated_queries_send_differences() {
 }
 
 #[test]
+fn rows_meet_the_standing_conditions_of_a_table() {
+    let (_folder, served) = grown();
+    served.ask(
+        "CREATE TABLE rules (number bigint PRIMARY KEY, condition text) \
+         WITH (on_conflict = 'replace')",
+    );
+    served.ask("INSERT INTO rules VALUES (7, 'price > 500'), (8, 'word = ''a'' AND price < 900')");
+    served.ask("INSERT INTO t VALUES (1, 'a', 600), (2, 'b', 1)");
+    served.ask("INSERT INTO rules VALUES (7, '10 / (id - 3) > 1'), (9, 'id >')");
+    served.ask("INSERT INTO t VALUES (3, 'a', 5), (4, NULL, 6)");
+    served.ask("DELETE FROM rules WHERE number = 8");
+    served.ask("INSERT INTO t VALUES (5, 'a', 7)");
+    let matching = "MATCHING rules (number, condition)";
+    let found = copied(&served, &format!("(SELECT id FROM t) {matching} AS OF 0 UP TO 10"));
+    let expected = [
+        ["3", "+", "7", "1"],
+        ["3", "+", "8", "1"],
+        ["7", "!", "7", "3"],
+        ["7", "+", "8", "3"],
+        ["7", "!", "9", "3"],
+        ["8", "+", "7", "4"],
+        ["10", "+", "7", "5"],
+        ["10", ">", "\\N", "\\N"],
+    ];
+    let mut sorted = found.clone();
+    sorted.sort_by_key(|row| (row[0].parse::<u64>().unwrap(), row[2].clone()));
+    assert_eq!(sorted, expected);
+    let snapshot =
+        format!("(SELECT id FROM t WHERE id < 3) {matching} WITH (snapshot) AS OF 4 UP TO 4");
+    assert_eq!(
+        copied(&served, &snapshot),
+        [["3", "=", "7", "1"], ["3", "=", "8", "1"], ["4", ">", "\\N", "\\N"],]
+    );
+    // Only the last event of a mark has an id, so that nobody resumes between two of them.
+    let events =
+        Events::open(&served, &format!("SUBSCRIBE (SELECT id FROM t) {matching} UP TO 3"), Some(0));
+    let shown: Vec<(u64, String, String)> = events.filter(|event| event.1 != "progress").collect();
+    let data = |number: u64| format!("{{\"condition_id\":{number},\"id\":1}}");
+    let inserted = |mark, number| (mark, "insert".to_string(), data(number));
+    assert_eq!(shown, [inserted(0, 7), inserted(3, 8)]);
+    for (subscription, code, word) in [
+        ("(SELECT id FROM t) MATCHING t (word, id)", "0A000", "strings"),
+        ("(SELECT id FROM t) MATCHING rules (id, condition)", "0A000", "number"),
+        ("(SELECT id FROM t) MATCHING nowhere", "42P01", "nowhere"),
+        ("(SELECT id FROM t) MATCHING rules (number)", "42601", "two of its columns"),
+        ("(SELECT count(*) FROM t) MATCHING rules WITH (every = '1s')", "0A000", "MATCHING"),
+    ] {
+        let said = served.refused(&format!("SUBSCRIBE {subscription}"));
+        assert!(said.contains(&format!("ERROR:  {code}:")) && said.contains(word), "{said}");
+    }
+}
+
+#[test]
 fn cursors_fetch_available_rows() {
     let (_folder, served) = grown();
     served.ask("INSERT INTO t VALUES (1, 'a', 1), (2, 'b', 2)");
@@ -184,7 +238,8 @@ impl Iterator for Events {
                 Some(("id", value)) => mark = value.parse().ok(),
                 Some(("event", value)) => kind = Some(value.to_string()),
                 Some(("data", value)) => data = Some(value.to_string()),
-                _ if data.is_some() => return Some((mark?, kind?, data?)),
+                // Only the last row of a mark has it.
+                _ if data.is_some() => return Some((mark.unwrap_or(0), kind?, data?)),
                 _ if line == "0" => return None,
                 _ => {}
             }
@@ -200,6 +255,7 @@ fn changes_add_up_to_the_table() {
     let histories = histories.map_or(HISTORIES, |text| text.parse().unwrap());
     for seed in 0..histories {
         history(seed);
+        keyed_history(seed);
     }
 }
 
@@ -271,6 +327,107 @@ fn history(seed: u64) {
             there.into_iter().filter(|id| mark.is_some_and(|mark| *id <= mark)).collect();
         let ids: Vec<u64> = seen.iter().map(|(_, id)| *id).collect();
         assert_eq!(ids, there, "{what}");
+        match random.below(3) {
+            0 => server.kill(),
+            _ => served = Some(server),
+        }
+    }
+}
+
+/// A statement that replaces, adds or removes rows of the table `k`.
+fn change(random: &mut Random) -> String {
+    if random.below(4) == 0 {
+        return format!("DELETE FROM k WHERE id = {}", random.below(40));
+    }
+    let row = |random: &mut Random| {
+        let (id, price) = (random.below(40), random.below(100));
+        let rule = match random.below(3) {
+            0 => "NULL".to_string(),
+            _ => format!("'w{}'", random.below(30)),
+        };
+        format!("({id}, {rule}, {price}.25)")
+    };
+    let rows: Vec<String> = (0..1 + random.below(9)).map(|_| row(random)).collect();
+    format!("INSERT INTO k VALUES {}", rows.join(", "))
+}
+
+/// Reads a subscription until a condition holds, and applies its changes to the rows; returns the last mark.
+fn fold(
+    events: &mut Events,
+    rows: &mut BTreeMap<String, u64>,
+    mut is_enough: impl FnMut(u64, &str) -> bool,
+) -> Option<u64> {
+    let (mut mark, begun) = (None, Instant::now());
+    loop {
+        assert!(begun.elapsed() < PATIENCE, "at {mark:?}");
+        let (at, kind, data) = events.next()?;
+        // A row that another with the same mark follows has no mark of its own.
+        mark = Some(at).filter(|at| *at > 0).or(mark);
+        match kind.as_str() {
+            "snapshot" | "insert" => *rows.entry(data).or_default() += 1,
+            "delete" => {
+                let count = rows.get_mut(&data).expect("a row that was not there is gone");
+                *count -= 1;
+                if *count == 0 {
+                    rows.remove(&data);
+                }
+            }
+            "progress" => {}
+            other => panic!("{other}: {data}"),
+        }
+        // Nobody may stop between two rows with one mark.
+        if at > 0 && is_enough(at, &kind) {
+            return mark;
+        }
+    }
+}
+
+/// As [`history`], over a table with a key: the rows are replaced and deleted. The snapshot as of the reader's
+/// mark is the oracle. The reader stays until it has the first snapshot, which has no rows that were replaced
+/// before its end.
+fn keyed_history(seed: u64) {
+    let mut random = Random(seed ^ 0x6b65_7973);
+    let (folder, served) = grown();
+    served.ask(
+        "CREATE TABLE k (id bigint PRIMARY KEY, word text, price numeric(9,2)) \
+         WITH (on_conflict = 'replace')",
+    );
+    let mut served = Some(served);
+    let condition = ["price > 50", "word LIKE 'w1%'", "id % 3 = 0 OR word IS NULL", "TRUE"]
+        [random.below(4) as usize];
+    let query = format!("SELECT id, word, price FROM k WHERE {condition}");
+    let (mut rows, mut mark) = (BTreeMap::new(), None);
+    for step in 0..6 {
+        let server =
+            served.take().unwrap_or_else(|| serve(&folder, &["--data", "d", "--segment", "4M"]));
+        let statements: Vec<String> =
+            (0..1 + random.below(6)).map(|_| change(&mut random)).collect();
+        let snapshot = if mark.is_none() { "snapshot, " } else { "" };
+        let subscribe = format!("SUBSCRIBE ({query}) WITH ({snapshot}progress = '5ms')");
+        let mut events = Events::open(&server, &subscribe, mark);
+        std::thread::scope(|scope| {
+            let writer = scope.spawn(|| {
+                for statement in &statements {
+                    server.ask(statement);
+                }
+            });
+            let rows_max = if random.below(2) == 0 { random.below(30) } else { u64::MAX };
+            let (mut count, mut has_snapshot) = (0, mark.is_some());
+            let read = fold(&mut events, &mut rows, |_, kind| {
+                count += u64::from(kind != "progress");
+                has_snapshot |= kind == "progress";
+                let is_done = writer.is_finished() && kind == "progress";
+                has_snapshot && (count >= rows_max || is_done)
+            });
+            mark = read.or(mark);
+        });
+        let as_of = mark.expect("a mark");
+        let snapshot = format!("SUBSCRIBE ({query}) WITH (snapshot) AS OF {as_of} UP TO {as_of}");
+        let mut expected = BTreeMap::new();
+        fold(&mut Events::open(&server, &snapshot, None), &mut expected, |at, kind| {
+            kind == "progress" && at >= as_of
+        });
+        assert_eq!(rows, expected, "seed {seed}, step {step}, as of {as_of}");
         match random.below(3) {
             0 => server.kill(),
             _ => served = Some(server),

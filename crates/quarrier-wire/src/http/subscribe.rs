@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  id: 7013                    the mark; a browser that reconnects sends the last one
-//!  event: insert               or snapshot, delete, progress, error
+//!  event: insert               or snapshot, delete, fault, progress, error
 //!  data: {"id":8491,"price":771.05}
 //! ```
 
@@ -144,6 +144,7 @@ fn written(batch: &RecordBatch) -> Result<(Bytes, u64)> {
             b"=" => b"snapshot",
             b"+" => b"insert",
             b"-" => b"delete",
+            b"!" => b"fault",
             _ => b"progress",
         };
         id.clear();
@@ -152,9 +153,9 @@ fn written(batch: &RecordBatch) -> Result<(Bytes, u64)> {
         if row + 1 < batch.num_rows() {
             mark.text(row + 1, &mut next)?;
         }
-        // A client that resumes after a deleted row must get its replacement, which has the same
-        // mark.
-        if event != b"delete" || id != next {
+        // A client that resumes after a row must get the others with the same mark: the replacement of a
+        // deleted row, or further conditions.
+        if id != next {
             out.extend_from_slice(b"id: ");
             out.extend_from_slice(&id);
             out.push(b'\n');

@@ -11,7 +11,7 @@ mod written;
 
 pub(crate) use copy::{CopyFormat, CopyOptions};
 pub use rewrite::{StatementNames, cast_kinds, lists_of_names, plain, statement_names, with_words};
-pub use subscribe::{SubscribeText, subscribe_text};
+pub use subscribe::{MatchingText, SubscribeText, subscribe_text};
 pub(crate) use time::milliseconds;
 pub(crate) use tokens::split;
 pub(crate) use utility::{Count, Utility, utility};

@@ -1,5 +1,5 @@
-//! Parses `SUBSCRIBE (query) [WITH (…)] [AS OF mark | SINCE time] [UP TO mark]`, which engines do
-//! not know.
+//! Parses `SUBSCRIBE (query) [MATCHING conditions (id, condition)] [WITH (…)] [AS OF mark | SINCE time]
+//! [UP TO mark]`, which engines do not know.
 
 use std::fmt;
 use std::time::Duration;
@@ -32,6 +32,19 @@ pub struct SubscribeText {
     /// Run the query again at this interval, and send the differences; `None` sends the rows of one
     /// table, each once.
     pub every: Option<Duration>,
+    /// The standing conditions that the rows are matched with.
+    pub matching: Option<MatchingText>,
+}
+
+/// The table of standing conditions, and its columns.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MatchingText {
+    /// The table.
+    pub table: String,
+    /// The column with the id of each condition; `id` if it is not given.
+    pub id: String,
+    /// The column with the conditions; `condition` if it is not given.
+    pub condition: String,
 }
 
 /// Parses a SUBSCRIBE statement; `None` for another statement.
@@ -96,14 +109,44 @@ fn subscribed(text: &str, rest: &[Token<'_>]) -> Result<SubscribeText> {
                 asked.since = Some(time.string().ok_or_else(|| wrong(Some(time)))?);
                 more
             }
-            (_, word) if word.is("MATCHING") => {
-                let said = "SUBSCRIBE … MATCHING is not supported";
-                return Err(Failure::new(state::UNSUPPORTED, said));
+            ([table, more @ ..], word) if word.is("MATCHING") => {
+                let (matching, more) = matching(table, more)?;
+                asked.matching = Some(matching);
+                more
             }
             (_, word) => return Err(wrong(Some(word))),
         };
     }
     Ok(asked)
+}
+
+/// Parses `conditions [(id, condition)]`.
+fn matching<'t, 's>(
+    table: &Token<'_>,
+    rest: &'t [Token<'s>],
+) -> Result<(MatchingText, &'t [Token<'s>])> {
+    let name = |token: &Token<'_>| token.name().ok_or_else(|| wrong(Some(token)));
+    let table = name(table)?;
+    let [open, ..] = rest else { return Ok((MatchingText::of(table), rest)) };
+    if !open.is_mark("(") {
+        return Ok((MatchingText::of(table), rest));
+    }
+    match rest {
+        [_, id, comma, condition, close, rest @ ..] if comma.is_mark(",") && close.is_mark(")") => {
+            let (id, condition) = (name(id)?, name(condition)?);
+            Ok((MatchingText { table, id, condition }, rest))
+        }
+        _ => Err(Failure::new(
+            state::SYNTAX,
+            "MATCHING takes a table and two of its columns, as in MATCHING conditions (id, condition)",
+        )),
+    }
+}
+
+impl MatchingText {
+    fn of(table: String) -> Self {
+        MatchingText { table, id: "id".to_string(), condition: "condition".to_string() }
+    }
 }
 
 fn number(token: &Token<'_>) -> Result<u64> {
@@ -115,7 +158,12 @@ fn number(token: &Token<'_>) -> Result<u64> {
 impl fmt::Display for SubscribeText {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // A comment at the end of the query must not take the parenthesis.
-        write!(f, "SUBSCRIBE ({}\n) WITH (snapshot = {}", self.query, self.has_snapshot)?;
+        write!(f, "SUBSCRIBE ({}\n)", self.query)?;
+        if let Some(MatchingText { table, id, condition }) = &self.matching {
+            let [table, id, condition] = [table, id, condition].map(|name| to_ident(name));
+            write!(f, " MATCHING {table} ({id}, {condition})")?;
+        }
+        write!(f, " WITH (snapshot = {}", self.has_snapshot)?;
         write!(f, ", progress = '{}ms'", self.progress.as_millis())?;
         if let Some(every) = self.every {
             write!(f, ", every = '{}ms'", every.as_millis())?;
@@ -142,6 +190,7 @@ impl SubscribeText {
             until: None,
             progress: PROGRESS_TIME,
             every: None,
+            matching: None,
         }
     }
 
@@ -156,6 +205,15 @@ impl SubscribeText {
             "as_of" => self.after = is_mark(value)?,
             "since" => self.since = Some(value.to_string()),
             "up_to" => self.until = is_mark(value)?,
+            "matching" => {
+                let all = tokens(value)?;
+                let (table, rest) = all.split_first().ok_or_else(|| wrong(None))?;
+                let (matching, rest) = matching(table, rest)?;
+                if let Some(token) = rest.first() {
+                    return Err(wrong(Some(token)));
+                }
+                self.matching = Some(matching);
+            }
             _ => self.put(name, Some(value).filter(|value| !value.is_empty()))?,
         }
         Ok(())
@@ -224,6 +282,41 @@ mod tests {
         assert_eq!(since.since.as_deref(), Some("2026-01-31 10:00:00"));
         assert_eq!(asked(&since.to_string()).since, since.since);
         assert_eq!(asked("SUBSCRIBE \"T t\"").query, "SELECT * FROM \"T t\"");
+    }
+
+    #[test]
+    fn conditions_have_a_table_and_two_columns() {
+        let asked = |text: &str| subscribe_text(text).unwrap().unwrap();
+        let named = |table: &str, id: &str, condition: &str| {
+            let [table, id, condition] = [table, id, condition].map(str::to_string);
+            Some(MatchingText { table, id, condition })
+        };
+        for (text, expected) in [
+            ("SUBSCRIBE t MATCHING Rules", named("rules", "id", "condition")),
+            ("SUBSCRIBE t MATCHING rules;", named("rules", "id", "condition")),
+            (
+                "SUBSCRIBE t MATCHING \"R(1)\" (\"Number\", text) UP TO 9",
+                named("R(1)", "Number", "text"),
+            ),
+            (
+                "SUBSCRIBE (SELECT 1) WITH (snapshot) MATCHING r AS OF 7",
+                named("r", "id", "condition"),
+            ),
+            ("SUBSCRIBE t", None),
+        ] {
+            let asked = asked(text);
+            assert_eq!(asked.matching, expected, "{text}");
+            assert_eq!(subscribe_text(&asked.to_string()), Ok(Some(asked)));
+        }
+        let mut asked = SubscribeText::of("SELECT 1");
+        asked.with("matching", "r (a, b)").unwrap();
+        assert_eq!(asked.matching, named("r", "a", "b"));
+        assert!(asked.with("matching", "r (a, b) x").is_err());
+        for text in
+            ["MATCHING", "MATCHING (a, b)", "MATCHING r ()", "MATCHING r (a)", "MATCHING r (a, b"]
+        {
+            assert!(subscribe_text(&format!("SUBSCRIBE t {text}")).is_err(), "{text}");
+        }
     }
 
     #[test]

@@ -7,9 +7,11 @@
 //! ```
 
 mod load;
+mod matching;
 mod subscribe;
 
 pub use load::{KeptLoad, KeptLoaded, KeptWatch, LoadedSource};
+pub use matching::{ConditionTable, Matched};
 pub use quarrier_messages::kept::{
     AppendResult, DefinedColumn, Definition, Intake, IntakeOptions, KeptTable, Misfit,
     PendingAppend, Progress, Stored,

@@ -11,17 +11,21 @@
 //! falls behind reads the log from its mark.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use quarrier_filter::{Answer, Query, Scan, Select, sql};
 use quarrier_messages::kept::Changes;
-use quarrier_messages::{Schema, Table};
+use quarrier_messages::{Kind, Schema, Table};
 
 use super::DataFolder;
+use super::matching::{ConditionTable, Conditions, Matched};
 use crate::{Error, Result};
 
-/// Maximum number of rows to return at once.
+/// Maximum number of rows to return at once, unless more have the same mark.
 const ROWS_AT_ONCE: usize = 8_192;
+
+/// Number of rows to match with conditions between two checks of the flag.
+const ROWS_BETWEEN_CHECKS: usize = 256;
 
 /// A request for `SELECT … FROM table [WHERE …]`, over the existing messages and each new one.
 ///
@@ -57,6 +61,7 @@ pub struct Subscribe {
     after: Option<u64>,
     since_us: Option<i64>,
     until: Option<u64>,
+    matching: Option<ConditionTable>,
     workers: usize,
 }
 
@@ -72,6 +77,9 @@ pub struct Changed {
     /// Whether each row is gone; only in a table with a key. Such a row comes before its replacement, which
     /// has the same mark, in the same result.
     pub are_gone: Vec<bool>,
+    /// With standing conditions, the condition of each row: a row that several match is there once for
+    /// each. Otherwise empty.
+    pub matched: Vec<Matched>,
     /// The selected columns of the rows.
     pub rows: Table,
 }
@@ -92,6 +100,7 @@ pub struct Subscription {
     /// Rows up to this mark belong to the snapshot.
     snapshot_mark: u64,
     until: u64,
+    conditions: Option<Conditions>,
     waiting: Option<Waiting>,
     workers: usize,
 }
@@ -114,6 +123,7 @@ impl Subscribe {
             after: None,
             since_us: None,
             until: None,
+            matching: None,
             workers: 1,
         }
     }
@@ -139,6 +149,15 @@ impl Subscribe {
     /// Sets the last requested mark; `None` for an endless subscription.
     pub fn until(mut self, mark: Option<u64>) -> Self {
         self.until = mark;
+        self
+    }
+
+    /// Sets the table of standing conditions: each row is returned once for every condition that is TRUE for
+    /// it, with its id, and not at all if there is none. Rows of the snapshot meet the conditions as of its
+    /// mark, and every later row, also one that is gone, those that stand before its mark. New and removed
+    /// conditions have no effect on earlier rows. `None` for no conditions.
+    pub fn matching(mut self, conditions: Option<ConditionTable>) -> Self {
+        self.matching = conditions;
         self
     }
 
@@ -196,6 +215,8 @@ impl Subscribe {
         let schema = whole.table().schema().clone();
         let empty = Table::assemble_as(&schema, Vec::new(), 1);
         let shown = query.project(&empty, &Answer::default(), 1, stop).map_err(of_row)?;
+        let start = |names| Conditions::start(kept, names, mark, &schema, (self.workers, stop));
+        let conditions = self.matching.as_ref().map(start).transpose()?;
         let mut subscription = Subscription {
             kept: Arc::clone(kept),
             text: self.text.clone(),
@@ -206,10 +227,12 @@ impl Subscribe {
             mark: if self.has_snapshot { 0 } else { mark },
             snapshot_mark: if self.has_snapshot { mark } else { 0 },
             until: self.until.unwrap_or(u64::MAX),
+            conditions,
             waiting: None,
             workers: self.workers,
         };
         if self.has_snapshot {
+            subscription.meet(&whole, stop)?;
             subscription.waiting = Some(subscription.found(whole, stop)?);
         } else {
             // Retention may have removed the next messages: report that now rather than at the first
@@ -225,6 +248,12 @@ impl Subscription {
     /// Returns the selected columns: a table without rows.
     pub fn shown(&self) -> &Table {
         &self.shown
+    }
+
+    /// Returns the type of the conditions' ids, [`Kind::Integer`] or [`Kind::Text`]; `None` without
+    /// conditions.
+    pub fn matched_id(&self) -> Option<Kind> {
+        self.conditions.as_ref().map(Conditions::id_kind)
     }
 
     /// Returns the mark of the last row returned: a subscription after it continues from here.
@@ -263,12 +292,25 @@ impl Subscription {
                     return Ok(None);
                 }
                 // Only keys without rows were removed, or only other tables have grown.
+                self.meet(&changes, stop)?;
                 self.mark = changes.mark();
                 continue;
             }
             self.follow(changes.table().schema())?;
+            self.meet(&changes, stop)?;
             self.waiting = Some(self.found(changes, stop)?);
         }
+    }
+
+    /// Reads the conditions that stand before these changes, and between them.
+    fn meet(&mut self, changes: &Changes, stop: &AtomicBool) -> Result<()> {
+        let Some(conditions) = &mut self.conditions else { return Ok(()) };
+        conditions.learn(&self.kept, changes.mark(), stop)?;
+        match changes.table().rows() {
+            0 => conditions.advance(changes.mark()),
+            _ => conditions.rebind(changes.table().schema()),
+        }
+        Ok(())
     }
 
     /// Adopts columns that have become wider, unless the selected ones have.
@@ -309,28 +351,83 @@ impl Subscription {
     /// Returns some of the rows found; `None` if all were returned.
     fn handed_out(&mut self, stop: &AtomicBool) -> Result<Option<Changed>> {
         let Some(waiting) = &mut self.waiting else { return Ok(None) };
-        let Waiting { changes, rows, next } = waiting;
-        let rest = &rows[*next..];
-        let Some(first) = rest.first() else {
+        let picked = match &mut self.conditions {
+            None => waiting.pick(self.snapshot_mark),
+            Some(conditions) => waiting.pick_matching(self.snapshot_mark, conditions, stop)?,
+        };
+        let Waiting { changes, .. } = &*waiting;
+        if picked.rows.is_empty() {
             self.mark = self.mark.max(changes.mark().min(self.until));
             self.waiting = None;
             return Ok(None);
-        };
-        let is_snapshot = changes.mark_of(*first) <= self.snapshot_mark;
-        let is_alike = |row: &&u64| (changes.mark_of(**row) <= self.snapshot_mark) == is_snapshot;
+        }
+        let Picked { is_snapshot, rows, matched } = picked;
+        let marks = rows.iter().map(|row| changes.mark_of(*row)).collect();
+        let are_gone = rows.iter().map(|row| changes.is_gone(*row)).collect();
+        let answer = Answer { count: rows.len() as u64, rows };
+        let rows = self.query.project(changes.table(), &answer, 1, stop).map_err(of_row)?;
+        Ok(Some(Changed { is_snapshot, marks, are_gone, matched, rows }))
+    }
+}
+
+/// Rows to return together.
+#[derive(Debug, Default)]
+struct Picked {
+    is_snapshot: bool,
+    rows: Vec<u64>,
+    matched: Vec<Matched>,
+}
+
+impl Waiting {
+    /// Picks the next rows, all of the snapshot or all later ones; none if all were picked.
+    fn pick(&mut self, snapshot_mark: u64) -> Picked {
+        let rest = &self.rows[self.next..];
+        let mark = |at: usize| rest.get(at).map(|row| self.changes.mark_of(*row));
+        let Some(first) = mark(0) else { return Picked::default() };
+        let is_snapshot = first <= snapshot_mark;
+        let is_alike = |row: &&u64| (self.changes.mark_of(**row) <= snapshot_mark) == is_snapshot;
         let mut count = rest.iter().take(ROWS_AT_ONCE).take_while(is_alike).count();
-        let mark = |at: usize| rest.get(at).map(|row| changes.mark_of(*row));
         // Keep a row and its replacement together, or a client that resumes after its mark would miss one.
         while count > 0 && mark(count).is_some() && mark(count) == mark(count - 1) {
             count += 1;
         }
-        let some = rest[..count].to_vec();
-        let marks = some.iter().map(|row| changes.mark_of(*row)).collect();
-        let are_gone = some.iter().map(|row| changes.is_gone(*row)).collect();
-        *next += count;
-        let answer = Answer { count: some.len() as u64, rows: some };
-        let rows = self.query.project(changes.table(), &answer, 1, stop).map_err(of_row)?;
-        Ok(Some(Changed { is_snapshot, marks, are_gone, rows }))
+        let rows = rest[..count].to_vec();
+        self.next += count;
+        Picked { is_snapshot, rows, matched: Vec::new() }
+    }
+
+    /// Picks rows as [`pick`](Self::pick) does, each once for every condition that it meets.
+    fn pick_matching(
+        &mut self,
+        snapshot_mark: u64,
+        conditions: &mut Conditions,
+        stop: &AtomicBool,
+    ) -> Result<Picked> {
+        let mut picked = Picked::default();
+        let mut last_mark = None;
+        while let Some(&row) = self.rows.get(self.next) {
+            let mark = self.changes.mark_of(row);
+            let is_snapshot = mark <= snapshot_mark;
+            let is_apart = is_snapshot != picked.is_snapshot && !picked.rows.is_empty();
+            // Everything with one mark belongs together, as in `pick`.
+            let is_full = picked.rows.len() >= ROWS_AT_ONCE && last_mark != Some(mark);
+            if is_apart || is_full {
+                break;
+            }
+            if self.next.is_multiple_of(ROWS_BETWEEN_CHECKS) && stop.load(Ordering::Relaxed) {
+                return Err(of_row(quarrier_filter::Error::Cancelled));
+            }
+            if !is_snapshot {
+                conditions.advance(mark);
+            }
+            let is_gone = self.changes.is_gone(row);
+            conditions.find(self.changes.table(), row, is_gone, &mut picked.matched);
+            picked.rows.resize(picked.matched.len(), row);
+            picked.is_snapshot = is_snapshot;
+            last_mark = Some(mark);
+            self.next += 1;
+        }
+        Ok(picked)
     }
 }
 

@@ -18,10 +18,10 @@ use quarrier_messages::{Format, Kind, Load, Table};
 use crate::doors::opener;
 
 /// SplitMix64 (Steele, Lea, Flood, OOPSLA 2014).
-struct Random(u64);
+pub(crate) struct Random(pub(crate) u64);
 
 impl Random {
-    fn below(&mut self, end: u64) -> u64 {
+    pub(crate) fn below(&mut self, end: u64) -> u64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut z = self.0;
         z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -30,7 +30,7 @@ impl Random {
     }
 }
 
-fn definition() -> Definition {
+pub(crate) fn definition() -> Definition {
     let column = |(name, kind): (&str, Kind)| DefinedColumn {
         name: name.into(),
         kind,
@@ -48,7 +48,7 @@ fn definition() -> Definition {
     Definition::new(columns.map(column).to_vec()).unwrap().with_key(&["id"]).unwrap()
 }
 
-fn line(random: &mut Random, id: u64) -> String {
+pub(crate) fn line(random: &mut Random, id: u64) -> String {
     let side = ["buy", "sell", "hold"][random.below(3) as usize];
     let qty = match random.below(5) {
         0 => "null".to_string(),
@@ -65,7 +65,7 @@ fn line(random: &mut Random, id: u64) -> String {
 }
 
 /// A random condition over the columns.
-fn condition(random: &mut Random, depth: u32) -> String {
+pub(crate) fn condition(random: &mut Random, depth: u32) -> String {
     let number = |random: &mut Random, end| random.below(end);
     if depth > 0 && random.below(2) == 0 {
         let word = ["AND", "OR"][random.below(2) as usize];
@@ -121,7 +121,7 @@ fn answered(table: &Arc<Table>, text: &str) -> (u64, String) {
 }
 
 /// Polls until the messages are on disk.
-fn durable(sent: PendingAppend) -> AppendResult {
+pub(crate) fn durable(sent: PendingAppend) -> AppendResult {
     let mut task = std::pin::pin!(sent.durable());
     loop {
         match task.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
