@@ -51,7 +51,10 @@ mod arch;
 mod predicate;
 
 mod scan;
-pub use scan::{Answer, Explanation, Matches, PlanStep, QueryPlan, Scan, Scanner, Ticket, Work};
+pub use scan::{
+    Answer, Explanation, Matches, PassResult, Passes, PlanStep, QueryPlan, Scan, Scanner, Ticket,
+    Work,
+};
 
 pub mod group;
 

@@ -1,12 +1,12 @@
 //! Selects the rows of a scan: once for all partitions, on all threads.
 
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
 
 use datafusion::common::{DataFusionError, Result};
 use quarrier_core::sync::StopOnDrop;
-use quarrier_filter::{Expr, Matches, Query, Scan, Select, Work};
+use quarrier_filter::{Expr, Matches, Passes, Query, Scan, Select, Work};
 use quarrier_messages::Table;
 use tokio::sync::OnceCell;
 
@@ -133,18 +133,28 @@ fn found(matches: std::result::Result<Matches, quarrier_filter::Error>) -> Resul
     Ok(matches.into())
 }
 
+/// The passes of all statements of this process, which share its CPUs.
+static PASSES: LazyLock<Passes> = LazyLock::new(Passes::default);
+
+/// Selects a scan's rows, in a pass that other statements may share. Dropping the future leaves the pass.
 async fn search(
     table: &Arc<Table>,
     spec: &ScanSpec,
     more: Option<Expr>,
     workers: usize,
 ) -> Result<(SelectedRows, Option<Work>)> {
-    let Some(question) = Question::of(spec, more) else {
+    let Some(Question { query }) = Question::of(spec, more) else {
         return Ok((SelectedRows::Everything, None));
     };
-    let (mut found, work) = search_all(table, vec![question], workers).await?;
-    let found = found.pop().unwrap_or_else(|| Ok(SelectedRows::Count(0)))?;
-    Ok((found, work))
+    let stop = StopOnDrop::default();
+    let (flag, table) = (stop.flag(), Arc::clone(table));
+    let ask = move || PASSES.ask(&table, query, workers, &flag);
+    let (matches, work) = tokio::task::spawn_blocking(ask).await.map_err(join_failed)?;
+    Ok((found(matches)?, work))
+}
+
+fn join_failed(error: tokio::task::JoinError) -> DataFusionError {
+    DataFusionError::ExecutionJoin(Box::new(error))
 }
 
 /// Runs all queries in one pass. Dropping the future ends the pass early.
@@ -161,5 +171,5 @@ pub(super) async fn search_all(
         let (matches, work) = scan.run_matches();
         (matches.into_iter().map(found).collect(), Some(work))
     });
-    scanned.await.map_err(|error| DataFusionError::ExecutionJoin(Box::new(error)))
+    scanned.await.map_err(join_failed)
 }

@@ -3,7 +3,7 @@
 use std::sync::atomic::AtomicBool;
 
 use proptest::prelude::*;
-use quarrier_filter::{Error, Expr, Order, Query, Scan, Scanner, naive};
+use quarrier_filter::{Error, Expr, Order, Passes, Query, Scan, Scanner, naive};
 use quarrier_messages::{Table, Value};
 
 use super::conditions::condition;
@@ -114,6 +114,43 @@ fn queries_that_join_a_running_scan_get_the_answers_of_a_scan_of_their_own() {
             }
         }
     }
+}
+
+#[test]
+fn queries_that_share_passes_get_the_answers_of_a_scan_of_their_own() {
+    let table = std::sync::Arc::new(table(13, &[900, 4096, 77, 5000, 64, 2000, 1]));
+    let mut random = Random(13);
+    let order = |column| Order { column, descending: false, nulls_first: true };
+    let queries: Vec<Query> = (0..80)
+        .map(|nth| {
+            let condition = condition(&table, &mut random, nth % 2);
+            let column = nth as usize % COLUMNS.len();
+            match nth % 3 {
+                0 => count(condition),
+                1 => rows(condition),
+                _ => Query { limit: Some(9), order: vec![order(column)], ..rows(condition) },
+            }
+        })
+        .collect();
+    let (passes, stop) = (Passes::over(0), AtomicBool::new(false));
+    std::thread::scope(|scope| {
+        for part in queries.chunks(10) {
+            let (table, passes, stop) = (&table, &passes, &stop);
+            scope.spawn(move || {
+                for query in part {
+                    let (shared, _) = passes.ask(table, query.clone(), 2, stop);
+                    let scan = Scan::new(table, std::slice::from_ref(query));
+                    match (shared, scan.run_matches().0.remove(0)) {
+                        (Ok(shared), Ok(alone)) => assert_eq!(shared, alone, "{query:?}"),
+                        // Which of several faults is met first depends on the threads.
+                        (Err(Error::Row { .. }), Err(Error::Row { .. })) => {}
+                        (shared, alone) if query.limit.is_some() => drop((shared, alone)),
+                        (shared, alone) => panic!("{shared:?} and {alone:?}: {query:?}"),
+                    }
+                }
+            });
+        }
+    });
 }
 
 #[test]
