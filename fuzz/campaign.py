@@ -416,7 +416,7 @@ def mutate(seed: bytes, draw: random.Random) -> bytes:
 LISTED = re.compile(rb": (bytes \d+\.\.\d+ could not be read|\d+ of \d+ messages were left out)")
 # Damaged places of a file system, and its files there, listed by commands that read file systems.
 LISTED_PLACE = re.compile(
-    rb"(, at byte \d+|: its bytes would lie beyond the end of the volume)"
+    rb"(, at byte \d+|: its (bytes would|blocks) lie beyond the end of the volume|: \d+ more places are damaged)"
     rb"(; it is not written|; the bytes of files that .* count as unallocated)?$|"
     rb": cannot read [^:]+ at byte \d+: "
 )

@@ -14,13 +14,15 @@ use quarrier_core::sync::lock;
 /// joins and functions. They leave half of the free memory if that is less.
 const KEPT_BYTES_MAX: usize = 256 << 20;
 
-/// Consumers with few, short-lived buffers, which do not reduce the shares of others, and take from the
-/// reserve. They spill only if nothing is left, since a query can then wait for itself forever
-/// (<https://github.com/apache/datafusion/issues/24883>).
+/// Consumers with few, short-lived buffers, which do not reduce the shares of others.
 const LIGHT: &str = "RepartitionExec";
 
-/// A memory limit for all statements together. Consumers that cannot spill take what they need;
-/// those that can spill share the rest evenly, minus a reserve.
+/// Consumers that cannot spill, but do with less: the merge of a sort's spilled runs reads as many at once
+/// as it gets memory for. One that got all the rest would let the merges of other partitions fail.
+const MERGES: &str = "ExternalSorterMerge";
+
+/// A memory limit for all statements together. Consumers that cannot spill take what they need, but the
+/// merges of spilled runs share one half evenly; those that can spill share the rest evenly, minus a reserve.
 #[derive(Debug)]
 pub(super) struct Pool {
     bytes_max: usize,
@@ -35,6 +37,8 @@ struct State {
     spillable: usize,
     /// Bytes held by consumers that cannot spill.
     held: usize,
+    /// The number of merges of spilled runs.
+    merges: usize,
 }
 
 impl Pool {
@@ -61,6 +65,10 @@ impl Pool {
     }
 }
 
+fn is_merge(consumer: &MemoryConsumer) -> bool {
+    consumer.name().starts_with(MERGES)
+}
+
 fn is_counted(consumer: &MemoryConsumer) -> bool {
     consumer.can_spill() && !consumer.name().starts_with(LIGHT)
 }
@@ -71,16 +79,15 @@ impl MemoryPool for Pool {
     }
 
     fn register(&self, consumer: &MemoryConsumer) {
-        if is_counted(consumer) {
-            lock(&self.state).spillers += 1;
-        }
+        let mut state = lock(&self.state);
+        state.spillers += usize::from(is_counted(consumer));
+        state.merges += usize::from(is_merge(consumer));
     }
 
     fn unregister(&self, consumer: &MemoryConsumer) {
-        if is_counted(consumer) {
-            let mut state = lock(&self.state);
-            state.spillers = state.spillers.saturating_sub(1);
-        }
+        let mut state = lock(&self.state);
+        state.spillers = state.spillers.saturating_sub(is_counted(consumer).into());
+        state.merges = state.merges.saturating_sub(is_merge(consumer).into());
     }
 
     fn grow(&self, who: &MemoryReservation, more: usize) {
@@ -101,17 +108,24 @@ impl MemoryPool for Pool {
 
     fn try_grow(&self, who: &MemoryReservation, more: usize) -> Result<()> {
         let mut state = lock(&self.state);
-        let free = self.bytes_max.saturating_sub(state.held + state.spillable);
-        let available = match is_counted(who.consumer()) {
-            true => self.share(&state).saturating_sub(who.size()),
-            false => free,
-        };
-        if more > available {
-            return Err(self.refused(who, more, available));
-        }
-        match who.consumer().can_spill() {
-            true => state.spillable += more,
-            false => state.held += more,
+        if who.consumer().can_spill() {
+            let available = self.share(&state).saturating_sub(who.size());
+            if more > available {
+                return Err(self.refused(who, more, available));
+            }
+            state.spillable += more;
+        } else {
+            let free = self.bytes_max.saturating_sub(state.held + state.spillable);
+            let available = match is_merge(who.consumer()) {
+                true => {
+                    free.min((self.bytes_max / 2 / state.merges.max(1)).saturating_sub(who.size()))
+                }
+                false => free,
+            };
+            if more > available {
+                return Err(self.refused(who, more, available));
+            }
+            state.held += more;
         }
         Ok(())
     }
@@ -155,5 +169,19 @@ mod tests {
         assert_eq!(pool.reserved(), 1_000);
         drop((one, other, light, holds));
         assert_eq!(pool.reserved(), 0);
+    }
+
+    #[test]
+    fn merges_of_spilled_runs_leave_room_for_each_other() {
+        let pool: Arc<dyn MemoryPool> = Arc::new(Pool::new(1_000));
+        let merge = |name: &str| MemoryConsumer::new(name).register(&pool);
+        let (one, other) = (merge("ExternalSorterMerge[0]"), merge("ExternalSorterMerge[1]"));
+        one.try_grow(200).unwrap();
+        let said = one.try_grow(51).unwrap_err().to_string();
+        assert!(said.contains("50.0 B of 1000.0 B"), "{said}");
+        other.try_grow(250).unwrap();
+        drop(other);
+        one.try_grow(300).unwrap();
+        assert!(one.try_grow(1).is_err());
     }
 }

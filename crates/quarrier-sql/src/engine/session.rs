@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use datafusion::common::config::ConfigNonZeroUsize;
 use datafusion::execution::SessionStateBuilder;
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
 use datafusion::optimizer::Analyzer;
@@ -19,6 +20,9 @@ use crate::plan::{
 
 /// The sorts of a plan together reserve one part in this many of the memory.
 const SPILL_SHARE: usize = 8;
+
+/// Memory limit per partition: each sort, join and group needs some for itself.
+const PARTITION_BYTES_MIN: usize = 32 << 20;
 
 /// Memory limit per 1,024 rows of batch size: a merge holds a batch of each of its dozens of
 /// streams.
@@ -48,8 +52,13 @@ pub(super) fn context(options: &Options, names: &Arc<Names>) -> Result<SessionCo
         let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
         // Each sort reserves this memory for merging spilled rows. DataFusion's default would
         // exceed a small limit, and fail.
-        let kept = bytes / SPILL_SHARE / options.workers;
+        let partitions = (bytes / PARTITION_BYTES_MIN).clamp(1, options.workers);
+        let kept = bytes / SPILL_SHARE / partitions;
         let execution = &mut settings.execution;
+        execution.target_partitions = partitions;
+        // A repartition waits for itself forever if two of its spill files are open
+        // (https://github.com/apache/datafusion/issues/24883), so each batch gets a file of its own.
+        execution.max_spill_file_size_bytes = ConfigNonZeroUsize::try_new(1)?;
         execution.sort_spill_reservation_bytes = execution.sort_spill_reservation_bytes.min(kept);
         runtime = runtime.with_memory_pool(Arc::new(Pool::new(bytes)));
         let rows = batch_rows(bytes).min(config.batch_size());
