@@ -1,12 +1,13 @@
 //! The HTTP client: TLS by rustls with ring and the system's certificates, HTTP/1.1.
 //!
 //! Bulk transfer works best with one connection per request, so HTTP/2 is not used. Redirects are
-//! followed, except from https to http.
+//! followed, except from https to http: by the client for buckets, and by each link to a URL, which
+//! sends secrets only to the origin of that URL.
 
 use std::fmt;
 use std::sync::Arc;
 
-use reqwest::redirect;
+use reqwest::{Url, redirect};
 use rustls::ClientConfig;
 use rustls::crypto::ring;
 use rustls_platform_verifier::BuilderVerifierExt;
@@ -16,18 +17,40 @@ use crate::options::Options;
 
 const REDIRECTS_MAX: usize = 10;
 
-/// Creates the client for these options. Reads the system's certificates.
-pub(crate) fn client(options: &Options) -> Result<reqwest::Client> {
-    let setup =
-        |what: &str, error: &dyn fmt::Display| Error::Setup { reason: format!("{what}: {error}") };
-    let tls = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
-        .with_safe_default_protocol_versions()
-        .and_then(BuilderVerifierExt::with_platform_verifier)
-        .map_err(|error| setup("cannot set up TLS", &error))?
-        .with_no_client_auth();
+/// The HTTP clients for the same options.
+#[derive(Debug)]
+pub(crate) struct Clients {
+    /// Follows redirects.
+    pub(crate) following: reqwest::Client,
+    /// Returns redirects as responses.
+    pub(crate) direct: reqwest::Client,
+}
+
+fn setup(what: &str, error: &dyn fmt::Display) -> Error {
+    Error::Setup { reason: format!("{what}: {error}") }
+}
+
+impl Clients {
+    /// Creates the clients for these options. Reads the system's certificates.
+    pub(crate) fn new(options: &Options) -> Result<Self> {
+        let tls = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+            .with_safe_default_protocol_versions()
+            .and_then(BuilderVerifierExt::with_platform_verifier)
+            .map_err(|error| setup("cannot set up TLS", &error))?
+            .with_no_client_auth();
+        let following = client(options, tls.clone(), redirect::Policy::custom(follow))?;
+        Ok(Clients { following, direct: client(options, tls, redirect::Policy::none())? })
+    }
+}
+
+fn client(
+    options: &Options,
+    tls: ClientConfig,
+    redirects: redirect::Policy,
+) -> Result<reqwest::Client> {
     let mut builder = reqwest::Client::builder()
         .tls_backend_preconfigured(tls)
-        .redirect(redirect::Policy::custom(follow))
+        .redirect(redirects)
         .referer(false)
         .connect_timeout(options.timeouts.connect)
         .user_agent(concat!("quarrier/", env!("CARGO_PKG_VERSION")))
@@ -46,14 +69,23 @@ pub(crate) fn client(options: &Options) -> Result<reqwest::Client> {
 }
 
 fn follow(attempt: redirect::Attempt<'_>) -> redirect::Action {
-    let was_secret = attempt.previous().last().is_some_and(|url| url.scheme() == "https");
-    if was_secret && attempt.url().scheme() != "https" {
-        return attempt.error("redirected from https to http");
+    let previous = attempt.previous();
+    let permitted =
+        previous.last().map_or(Ok(()), |from| permit_redirect(from, attempt.url(), previous.len()));
+    match permitted {
+        Ok(()) => attempt.follow(),
+        Err(reason) => attempt.error(reason),
     }
-    if attempt.previous().len() > REDIRECTS_MAX {
-        return attempt.error("redirected too often");
+}
+
+/// Refuses a redirect that is not followed, the `count`th of a request.
+pub(crate) fn permit_redirect(from: &Url, to: &Url, count: usize) -> Result<(), &'static str> {
+    match (from.scheme(), to.scheme()) {
+        ("https", "http") => Err("redirected from https to http"),
+        (_, "https" | "http") if count > REDIRECTS_MAX => Err("redirected too often"),
+        (_, "https" | "http") => Ok(()),
+        _ => Err("redirected to a URL of another scheme than http and https"),
     }
-    attempt.follow()
 }
 
 /// The innermost error: that of the system or of TLS. The outer ones contain the URL with its
