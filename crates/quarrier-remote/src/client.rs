@@ -17,7 +17,7 @@ use crate::opening::FirstBytes;
 use crate::options::Options;
 use crate::shared::Shared;
 use crate::source::RemoteSource;
-use crate::transport::Clients;
+use crate::transport;
 
 /// Opens remote sources and makes their requests, on its own thread.
 ///
@@ -48,7 +48,7 @@ impl Remote {
     pub fn new(options: Options) -> Result<Self> {
         let setup =
             |error: std::io::Error| Error::Setup { reason: format!("cannot start: {error}") };
-        let clients = Clients::new(&options)?;
+        let client = transport::client(&options)?;
         let runtime = Builder::new_current_thread().enable_all().build().map_err(setup)?;
         let handle = runtime.handle().clone();
         let (quit, asked_to_quit) = oneshot::channel::<()>();
@@ -59,7 +59,7 @@ impl Remote {
             runtime.shutdown_background();
         };
         let thread = threads::alone("quarrier remote", run).map_err(setup)?;
-        let shared = Arc::new(Shared::new(options, clients, handle));
+        let shared = Arc::new(Shared::new(options, client, handle));
         Ok(Remote { shared, quit: Some(quit), thread: Some(thread) })
     }
 

@@ -27,7 +27,7 @@ use crate::error::{Error, Result};
 use crate::fault::{Fault, again, fault_of, no_byte};
 use crate::location::{Store, redacted};
 use crate::options::{Options, Retry, Timeouts};
-use crate::transport::innermost;
+use crate::transport::{innermost, redirect_of};
 
 /// Maximum size of a response: a page of a listing, or credentials.
 const RESPONSE_BYTES_MAX: usize = 64 << 20;
@@ -91,9 +91,10 @@ impl Asked {
     fn judge(&self, response: &Response) -> Result<Answered, Verdict> {
         let status = response.status;
         let source_name = || self.name.to_string();
-        // A write that is redirected may arrive as a read.
-        if response.is_redirected && self.purpose != Purpose::List {
-            return Err(Verdict::Final(self.misplaced("redirects requests")));
+        // The signature in the header is a secret, and only valid for the host that it names.
+        if let Some(target) = &response.redirect {
+            let what = format!("redirects requests to {}", place(target.as_str()));
+            return Err(Verdict::Final(self.misplaced(&what)));
         }
         let code = status.as_u16();
         match (self.purpose, status) {
@@ -153,7 +154,8 @@ struct Response {
     status: StatusCode,
     headers: HeaderMap,
     body: Bytes,
-    is_redirected: bool,
+    /// The target of a redirect.
+    redirect: Option<Url>,
 }
 
 impl Connector {
@@ -181,12 +183,11 @@ impl Connector {
             request.headers_mut().remove(AUTHORIZATION);
         }
         let request = request.map_err(|error| fault_of(&error))?;
-        let url = request.url().clone();
         let mut response = match timeout(time_max, self.client.execute(request)).await {
             Ok(sent) => sent.map_err(|error| fault_of(&error))?,
             Err(_) => return Err(again(no_byte(time_max))),
         };
-        let is_redirected = *response.url() != url;
+        let redirect = redirect_of(&response);
         let mut bytes = Vec::new();
         loop {
             let part = match timeout(self.timeouts.progress, response.chunk()).await {
@@ -205,7 +206,7 @@ impl Connector {
             bytes.extend_from_slice(&part);
         }
         let (status, headers) = (response.status(), response.headers().clone());
-        Ok(Response { status, headers, body: bytes.into(), is_redirected })
+        Ok(Response { status, headers, body: bytes.into(), redirect })
     }
 
     /// Sends a request until it succeeds, or another attempt would not help.

@@ -45,7 +45,7 @@ impl BucketFolder {
             let reason = "buckets are neither listed nor written offline".to_string();
             return Err(Error::Unusable { source_name: name, reason });
         }
-        let connector = Connector::new(shared.clients.following.clone(), &shared.options);
+        let connector = Connector::new(shared.client.clone(), &shared.options);
         let settings = shared.options.settings(store)?;
         let bucket = Arc::new(Bucket::new(store, &bucket, &settings, connector)?);
         Ok(BucketFolder { shared: Arc::clone(shared), bucket, name: name.into(), prefix })
@@ -154,7 +154,7 @@ impl BucketFolder {
         let (folder, shown) = (self.clone(), self.object(name));
         let path = path_of(&shown, &format!("{}{name}", self.prefix))?;
         let options = &self.shared.options;
-        let connector = Connector::new(self.shared.clients.following.clone(), options);
+        let connector = Connector::new(self.shared.client.clone(), options);
         let signing = Signing::new(
             self.bucket.store,
             (self.bucket.name.as_str(), path),

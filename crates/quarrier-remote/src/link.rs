@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use quarrier_core::sync::lock;
-use reqwest::header::{ACCEPT_ENCODING, IF_MATCH, IF_UNMODIFIED_SINCE, LOCATION, RANGE};
+use reqwest::header::{ACCEPT_ENCODING, IF_MATCH, IF_UNMODIFIED_SINCE, RANGE};
 use reqwest::{RequestBuilder, Response, Url};
 use tokio::time::timeout;
 
@@ -19,7 +19,7 @@ use crate::fault::{Fault, again, fault_of, no_byte};
 use crate::location::{Location, Place};
 use crate::options::{Options, Timeouts};
 
-use crate::transport::{Clients, innermost, permit_redirect};
+use crate::transport::{innermost, permit_redirect, redirect_of};
 
 /// Makes the requests for one object.
 #[derive(Debug)]
@@ -52,14 +52,10 @@ pub(crate) struct PendingResponse {
 impl Link {
     pub(crate) fn new(
         location: &Location,
-        clients: &Clients,
+        client: reqwest::Client,
         options: &Options,
         settings: &[(String, String)],
     ) -> Result<Self> {
-        let client = match &location.place {
-            Place::Http(_) => clients.direct.clone(),
-            Place::Bucket { .. } => clients.following.clone(),
-        };
         let way = match &location.place {
             // No credentials are needed.
             _ if options.offline => Way::Offline,
@@ -166,16 +162,14 @@ impl Link {
         let mut redirects = 0;
         loop {
             let mut request = with_range(self.client.get(hop.url.clone()), asked, known);
-            let Way::Http { secrets, .. } = &self.way else {
-                // The client of buckets follows redirects.
-                let response = request.send().await.map_err(|error| fault_of(&error))?;
-                return Ok((response, hop));
-            };
-            if hop.is_own {
+            // The URL of an object in a bucket is signed, and a redirect has another.
+            if let Way::Http { secrets, .. } = &self.way
+                && hop.is_own
+            {
                 request = secrets.add_to(request);
             }
             let response = request.send().await.map_err(|error| fault_of(&error))?;
-            let Some(next) = redirect_of(&response, &hop.url) else { return Ok((response, hop)) };
+            let Some(next) = redirect_of(&response) else { return Ok((response, hop)) };
             redirects += 1;
             if let Err(reason) = permit_redirect(&hop.url, &next, redirects) {
                 return Err(Fault::Connect { reason: reason.to_string(), is_final: true });
@@ -206,13 +200,6 @@ fn with_range(
         (_, Some(date)) => request.header(IF_UNMODIFIED_SINCE, date),
         _ => request,
     }
-}
-
-/// The target of a redirect; `None` for other responses.
-fn redirect_of(response: &Response, from: &Url) -> Option<Url> {
-    let is_redirect = matches!(response.status().as_u16(), 301 | 302 | 303 | 307 | 308);
-    let location = response.headers().get(LOCATION).filter(|_| is_redirect)?;
-    from.join(std::str::from_utf8(location.as_bytes()).ok()?).ok()
 }
 
 /// A response body, read in parts, with timeouts.

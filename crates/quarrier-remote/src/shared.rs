@@ -11,7 +11,6 @@ use tokio::sync::Semaphore;
 
 use crate::cache::Folder;
 use crate::options::Options;
-use crate::transport::Clients;
 
 /// How often a waiting thread checks whether to give up.
 pub(crate) const LOOK: Duration = Duration::from_millis(50);
@@ -19,7 +18,7 @@ pub(crate) const LOOK: Duration = Duration::from_millis(50);
 /// State that sources and their requests share.
 pub(crate) struct Shared {
     pub(crate) options: Options,
-    pub(crate) clients: Clients,
+    pub(crate) client: reqwest::Client,
     pub(crate) store: SparseStore,
     pub(crate) permits: Semaphore,
     pub(crate) folder: Option<Folder>,
@@ -32,9 +31,9 @@ pub(crate) struct Shared {
 
 impl Shared {
     /// Creates the shared state; requests run on `handle`.
-    pub(crate) fn new(options: Options, clients: Clients, handle: Handle) -> Self {
+    pub(crate) fn new(options: Options, client: reqwest::Client, handle: Handle) -> Self {
         Shared {
-            clients,
+            client,
             store: SparseStore::new(Some(options.memory_bytes_max)),
             permits: Semaphore::new(options.requests().min(Semaphore::MAX_PERMITS)),
             folder: options.cache.clone().map(Folder::open),

@@ -1,13 +1,14 @@
 //! The HTTP client: TLS by rustls with ring and the system's certificates, HTTP/1.1.
 //!
-//! Bulk transfer works best with one connection per request, so HTTP/2 is not used. Redirects are
-//! followed, except from https to http: by the client for buckets, and by each link to a URL, which
-//! sends secrets only to the origin of that URL.
+//! Bulk transfer works best with one connection per request, so HTTP/2 is not used. The client follows no
+//! redirects, because it would send most header fields to any server: each link follows those of its
+//! object, and requests with a signature in their header follow none.
 
 use std::fmt;
 use std::sync::Arc;
 
-use reqwest::{Url, redirect};
+use reqwest::header::LOCATION;
+use reqwest::{Response, Url, redirect};
 use rustls::ClientConfig;
 use rustls::crypto::ring;
 use rustls_platform_verifier::BuilderVerifierExt;
@@ -17,40 +18,18 @@ use crate::options::Options;
 
 const REDIRECTS_MAX: usize = 10;
 
-/// The HTTP clients for the same options.
-#[derive(Debug)]
-pub(crate) struct Clients {
-    /// Follows redirects.
-    pub(crate) following: reqwest::Client,
-    /// Returns redirects as responses.
-    pub(crate) direct: reqwest::Client,
-}
-
-fn setup(what: &str, error: &dyn fmt::Display) -> Error {
-    Error::Setup { reason: format!("{what}: {error}") }
-}
-
-impl Clients {
-    /// Creates the clients for these options. Reads the system's certificates.
-    pub(crate) fn new(options: &Options) -> Result<Self> {
-        let tls = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
-            .with_safe_default_protocol_versions()
-            .and_then(BuilderVerifierExt::with_platform_verifier)
-            .map_err(|error| setup("cannot set up TLS", &error))?
-            .with_no_client_auth();
-        let following = client(options, tls.clone(), redirect::Policy::custom(follow))?;
-        Ok(Clients { following, direct: client(options, tls, redirect::Policy::none())? })
-    }
-}
-
-fn client(
-    options: &Options,
-    tls: ClientConfig,
-    redirects: redirect::Policy,
-) -> Result<reqwest::Client> {
+/// Creates the client for these options. Reads the system's certificates.
+pub(crate) fn client(options: &Options) -> Result<reqwest::Client> {
+    let setup =
+        |what: &str, error: &dyn fmt::Display| Error::Setup { reason: format!("{what}: {error}") };
+    let tls = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .and_then(BuilderVerifierExt::with_platform_verifier)
+        .map_err(|error| setup("cannot set up TLS", &error))?
+        .with_no_client_auth();
     let mut builder = reqwest::Client::builder()
         .tls_backend_preconfigured(tls)
-        .redirect(redirects)
+        .redirect(redirect::Policy::none())
         .referer(false)
         .connect_timeout(options.timeouts.connect)
         .user_agent(concat!("quarrier/", env!("CARGO_PKG_VERSION")))
@@ -68,14 +47,11 @@ fn client(
     builder.build().map_err(|error| setup("cannot set up HTTP", &innermost(&error)))
 }
 
-fn follow(attempt: redirect::Attempt<'_>) -> redirect::Action {
-    let previous = attempt.previous();
-    let permitted =
-        previous.last().map_or(Ok(()), |from| permit_redirect(from, attempt.url(), previous.len()));
-    match permitted {
-        Ok(()) => attempt.follow(),
-        Err(reason) => attempt.error(reason),
-    }
+/// The target of a redirect; `None` for other responses.
+pub(crate) fn redirect_of(response: &Response) -> Option<Url> {
+    let is_redirect = matches!(response.status().as_u16(), 301 | 302 | 303 | 307 | 308);
+    let location = response.headers().get(LOCATION).filter(|_| is_redirect)?;
+    response.url().join(std::str::from_utf8(location.as_bytes()).ok()?).ok()
 }
 
 /// Refuses a redirect that is not followed, the `count`th of a request.

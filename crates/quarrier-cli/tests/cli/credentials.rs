@@ -1,7 +1,9 @@
-//! Credentials of the user: headers, netrc and profiles of AWS, and that nothing shows them.
+//! Credentials of the user: headers, netrc and profiles of AWS. Nothing shows them, and only their server gets
+//! them.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};
+use std::path::Path;
 use std::process::Command;
 use std::sync::{Arc, Mutex};
 use std::thread;
@@ -10,7 +12,8 @@ use crate::harness::{Lab, Ran, run};
 
 const OBJECT: &[u8] = b"a needle in a short object";
 
-/// Serves a short object, and records the heads of requests, in lower case.
+/// Serves a short object, and records the heads of requests, in lower case. The path `/away` redirects to another
+/// name of this host, `/denied` is denied, and `/broken` ends early.
 struct Server {
     host: String,
     heads: Arc<Mutex<Vec<String>>>,
@@ -33,7 +36,11 @@ impl Server {
     }
 
     fn url(&self) -> String {
-        format!("http://{}/disk.img", self.host)
+        self.url_of("disk.img")
+    }
+
+    fn url_of(&self, path: &str) -> String {
+        format!("http://{}/{path}", self.host)
     }
 
     /// The only request.
@@ -55,6 +62,17 @@ fn serve(mut stream: TcpStream, heads: &Mutex<Vec<String>>) -> std::io::Result<(
             }
         }
         heads.lock().unwrap().push(head.to_ascii_lowercase());
+        let path = head.split(' ').nth(1).unwrap_or_default();
+        let port = stream.local_addr()?.port();
+        let status = match path {
+            "/away" => format!("302 Found\r\nLocation: http://localhost:{port}/disk.img"),
+            "/denied" => "403 Forbidden".to_string(),
+            _ => String::new(),
+        };
+        if !status.is_empty() {
+            write!(stream, "HTTP/1.1 {status}\r\nContent-Length: 0\r\n\r\n")?;
+            continue;
+        }
         write!(
             stream,
             "HTTP/1.1 206 Part\r\nETag: \"one\"\r\nContent-Length: {0}\r\n\
@@ -62,6 +80,9 @@ fn serve(mut stream: TcpStream, heads: &Mutex<Vec<String>>) -> std::io::Result<(
             OBJECT.len(),
             OBJECT.len() - 1
         )?;
+        if path == "/broken" {
+            return Ok(());
+        }
         stream.write_all(OBJECT)?;
     }
 }
@@ -76,48 +97,118 @@ fn search(lab: &Lab, url: &str, args: &[&str], variables: &[(&str, &str)]) -> Ra
     run(command, b"")
 }
 
+/// Checks that neither the output of a run nor a file below the lab has the secret, except files of the user.
+#[track_caller]
+fn shows_no_secret(lab: &Lab, ran: &Ran) {
+    let output = [ran.stdout.clone(), ran.stderr.clone().into_bytes()]
+        .map(|text| ("output".to_string(), text));
+    let mut files = Vec::new();
+    read_below(&lab.path(""), &mut files);
+    for (name, bytes) in output.into_iter().chain(files) {
+        let text = String::from_utf8_lossy(&bytes);
+        // Also in base64, with a user of three bytes with its colon before it.
+        assert!(!text.contains("hidden") && !text.contains("aGlkZGVu"), "{name}: {text}");
+    }
+}
+
+fn read_below(folder: &Path, files: &mut Vec<(String, Vec<u8>)>) {
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            read_below(&path, files);
+        } else if !path.ends_with(".netrc") && !path.ends_with(".aws/credentials") {
+            files.push((path.display().to_string(), std::fs::read(path).unwrap()));
+        }
+    }
+}
+
+/// Options of a search that writes all that it can.
+const ALL: [&str; 9] = [
+    "--log",
+    "trace",
+    "--report",
+    "r.html",
+    "--stats",
+    "stats.json",
+    "--explain",
+    "--cache",
+    "fetched",
+];
+
+const HEADERS: [&str; 3] = ["--header", "X-Key: hidden1", "--header=Authorization: Bearer hidden2"];
+
+const NONE: &[&str] = &[];
+
 #[test]
 fn a_header_is_sent_and_shown_nowhere() {
     let (server, lab) = (Server::new(), Lab::new());
-    let args = [
-        "--header",
-        "X-Key: hidden1",
-        "--header=Authorization: Bearer hidden2",
-        "--log",
-        "trace",
-        "--report",
-        "r.html",
-        "--stats",
-        "stats.json",
-    ];
+    let args = [&ALL[..], &HEADERS].concat();
     let ran = search(&lab, &server.url(), &args, &[]);
     assert_eq!(ran.code, Some(0), "{ran:?}");
-    let head = server.head();
-    assert!(head.contains("\r\nx-key: hidden1\r\n"), "{head}");
-    assert!(head.contains("\r\nauthorization: bearer hidden2\r\n"), "{head}");
+    let heads = std::mem::take(&mut *server.heads.lock().unwrap());
+    assert!(!heads.is_empty());
+    for head in heads {
+        assert!(head.contains("\r\nx-key: hidden1\r\n"), "{head}");
+        assert!(head.contains("\r\nauthorization: bearer hidden2\r\n"), "{head}");
+    }
     let report = std::fs::read_to_string(lab.path("r.html")).unwrap();
     assert!(report.contains("X-Key: …") && report.contains("Authorization: …"));
-    let stats = std::fs::read_to_string(lab.path("stats.json")).unwrap();
-    for text in [ran.text(), &ran.stderr, &report, &stats] {
-        assert!(!text.contains("hidden"), "{text}");
-    }
-    let carve = lab.command([
-        "carve",
-        &server.url(),
-        "-o",
-        "out",
-        "--header",
-        "X-Key: hidden1",
-        "--header",
-        "hidden-name-without-colon",
-    ]);
-    let ran = run(carve, b"");
+    assert!(lab.names().contains("fetched") && lab.names().contains("stats.json"));
+    shows_no_secret(&lab, &ran);
+    let wrong = ["--header", "hidden-name-without-colon"];
+    let ran = run(lab.command([&["carve", &server.url(), "-o", "o"], &wrong[..]].concat()), b"");
     ran.refuses(&["--header: a header is written 'Name: value'"]);
-    assert!(!ran.stderr.contains("hidden"), "{ran:?}");
-    let carve = lab.command(["carve", &server.url(), "-o", "out", "--header", "X-Key: hidden1"]);
-    assert_eq!(run(carve, b"").code, Some(1));
+    shows_no_secret(&lab, &ran);
+    let carve = ["carve", &server.url(), "-o", "out", "--report", "c.html", "--stats", "c.json"];
+    let ran = run(lab.command([&carve, &HEADERS[..]].concat()), b"");
+    assert_eq!(ran.code, Some(1), "{ran:?}");
     let case = std::fs::read_to_string(lab.path("out/case.json")).unwrap();
-    assert!(case.contains("X-Key: …") && !case.contains("hidden"), "{case}");
+    assert!(case.contains("X-Key: …"), "{case}");
+    shows_no_secret(&lab, &ran);
+    let filled = ["cache", "fill", "--cache", "filled", &server.url()];
+    let ran = run(lab.command([&filled, &HEADERS[..]].concat()), b"");
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    shows_no_secret(&lab, &ran);
+}
+
+#[test]
+fn no_secret_is_in_an_error_or_the_log_of_a_failure() {
+    let (server, lab) = (Server::new(), Lab::new());
+    lab.put(".netrc", "machine 127.0.0.1 login me password hidden");
+    let gone = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    for url in [server.url_of("denied"), server.url_of("broken"), format!("http://{gone}/x")] {
+        let with_user = url.replace("http://", "http://me:hidden@");
+        for (url, headers) in [(&url, &HEADERS[..]), (&url, NONE), (&with_user, NONE)] {
+            let ran = search(&lab, url, &[&ALL[..], headers].concat(), &[]);
+            assert_eq!(ran.code, Some(2), "{ran:?}");
+            shows_no_secret(&lab, &ran);
+        }
+    }
+    let heads = server.heads.lock().unwrap();
+    let is_secret = |head: &String| head.contains("hidden") || head.contains("bwu6aglkzgvu");
+    assert!(heads.len() >= 6 && heads.iter().all(is_secret), "{heads:?}");
+}
+
+#[test]
+fn another_name_of_the_same_host_gets_no_secret_by_a_redirect() {
+    let (server, lab) = (Server::new(), Lab::new());
+    lab.put(".netrc", "machine 127.0.0.1 login me password hidden");
+    let url = server.url_of("away");
+    let with_user = url.replace("http://", "http://me:hidden@");
+    let cookie = ["--header", "Cookie: hidden", "--header", "X-Amz-Security-Token: hidden"];
+    let headers = [&HEADERS[..], &cookie].concat();
+    for (url, headers) in [(&url, &headers[..]), (&url, NONE), (&with_user, NONE)] {
+        let ran = search(&lab, url, &[&["--log", "trace"], headers].concat(), &[]);
+        assert_eq!(ran.code, Some(0), "{ran:?}");
+        shows_no_secret(&lab, &ran);
+        let heads = std::mem::take(&mut *server.heads.lock().unwrap());
+        let [own, other] = &heads[..] else { panic!("{heads:?}") };
+        assert!(own.contains("\r\nauthorization: "), "{own}");
+        for field in ["authorization", "cookie", "x-key", "x-amz", "hidden"] {
+            assert!(!other.contains(field), "{other}");
+        }
+        assert!(other.contains("\r\nhost: localhost:"), "{other}");
+    }
 }
 
 #[test]

@@ -7,9 +7,9 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use quarrier_core::source::Source;
 use quarrier_remote::{Credentials, Header, ListedObject, Login, Options, Remote};
 
-use crate::bucket::Buckets;
+use crate::bucket::{Buckets, SECRET};
 use crate::server::{Act, Ask, Server};
-use crate::{exact, noise, remote};
+use crate::{exact, hasty, noise, remote};
 
 /// A login for one host, and an endpoint of S3.
 #[derive(Debug, Default)]
@@ -267,4 +267,131 @@ fn an_invalid_proxy_is_refused_without_its_password() {
             assert!(!error.contains("hid") && !error.contains("den"), "{error}");
         }
     }
+}
+
+/// Header fields that no other server may receive.
+const FIELDS: [&str; 4] = [
+    "Authorization: Bearer hidden",
+    "Cookie: session=hidden",
+    "X-Amz-Security-Token: hidden",
+    "X-Key: hidden",
+];
+
+/// The number of header fields with a secret: as it is, or as a login in base64.
+fn secrets(ask: &Ask) -> usize {
+    let has = |field: &&String| field.contains("hidden") || field.contains("aGlkZGVu");
+    ask.fields.iter().filter(has).count()
+}
+
+#[test]
+fn another_name_of_the_same_host_is_another_server() {
+    let server = Server::new(noise(100_000, 1), |ask| {
+        let to = values(ask, "host")[0].replace("127.0.0.1", "localhost");
+        match ask.path.as_str() {
+            "/object.img" => Act::Status(302, format!("Location: http://{to}/there\r\n")),
+            _ => Act::Serve,
+        }
+    });
+    let (with_login, _) = with(Held { host: "127.0.0.1", ..Held::default() });
+    let with_user = server.url().replace("http://", "http://me:hidden@");
+    for (options, url, sent) in [
+        (with_headers(&FIELDS), server.url(), FIELDS.len()),
+        (with_login, server.url(), 1),
+        (exact(), with_user, 1),
+    ] {
+        let before = server.log().len();
+        let source_of = remote(options);
+        let source = source_of.open(&url).unwrap();
+        source.read_at(50_000, &mut [0; 10]).unwrap();
+        let asks = &server.log()[before..];
+        assert_eq!(asks.iter().map(secrets).collect::<Vec<_>>(), [sent, 0, 0], "{asks:?}");
+        assert!(values(&asks[2], "host")[0].starts_with("localhost:"));
+    }
+}
+
+/// Settings of all three clouds, with a token that is sent beside a signature.
+fn bucket_options(server: &Buckets) -> Options {
+    let mut options = hasty();
+    options.s3 = server.settings();
+    options.s3.push(("AWS_SESSION_TOKEN".to_string(), SECRET.to_string()));
+    options
+}
+
+#[test]
+fn a_request_with_its_signature_in_the_header_follows_no_redirect() {
+    let (server, other) = (Buckets::new(10), Buckets::new(10));
+    other.put("there", "x", "x");
+    let by_name = server.url().replace("127.0.0.1", "localhost");
+    let source_of = remote(bucket_options(&server));
+    let mut count = 0;
+    for to in [other.url(), by_name] {
+        let target = format!("{to}/there/x?{SECRET}={SECRET}");
+        server.plan(move |_| super::bucket::Act::Redirect(target.clone()));
+        for scheme in ["s3", "gs", "az"] {
+            let folder = source_of.folder(&format!("{scheme}://bucket/a/")).unwrap();
+            let stop = AtomicBool::new(false);
+            for error in [
+                folder.list(false, &stop, &mut |_| ControlFlow::Continue(())).unwrap_err(),
+                folder.put_new("x", b"x".to_vec()).unwrap_err(),
+                folder.remove("x").unwrap_err(),
+            ] {
+                let text = error.to_string();
+                assert!(text.contains(&format!("redirects requests to {to}/; check ")), "{text}");
+                assert!(!text.contains(SECRET), "{text}");
+                count += 1;
+                assert_eq!(server.log().len(), count, "{text}");
+            }
+        }
+    }
+    assert!(other.log().is_empty(), "{:?}", other.log());
+    let signed =
+        server.log().into_iter().filter(|asked| asked.fields.contains_key("authorization"));
+    assert!(signed.filter(|asked| asked.fields.contains_key("x-amz-security-token")).count() > 0);
+}
+
+#[test]
+fn a_redirect_of_an_object_in_a_bucket_gets_neither_signature_nor_token() {
+    let (server, other) = (Buckets::new(10), Buckets::new(10));
+    other.put("there", "x", vec![7; 100_000]);
+    let target = format!("{}/there/x", other.url());
+    server.plan(move |_| super::bucket::Act::Redirect(target.clone()));
+    let mut options = bucket_options(&server);
+    options.read_ahead = false;
+    let source_of = remote(options);
+    for scheme in ["s3", "az"] {
+        let source = source_of.open(&format!("{scheme}://bucket/x")).unwrap();
+        source.read_at(50_000, &mut [0; 10]).unwrap();
+        let signed = server.log().pop().unwrap().query;
+        assert!(signed.contains_key("X-Amz-Signature") || signed.contains_key("sig"), "{signed:?}");
+        assert_eq!(signed.contains_key("X-Amz-Security-Token"), scheme == "s3");
+    }
+    assert!(other.log().len() >= 4);
+    for asked in other.log() {
+        assert!(asked.query.is_empty() && !asked.fields.contains_key("authorization"), "{asked:?}");
+        assert!(!asked.fields.keys().any(|name| name.starts_with("x-")), "{asked:?}");
+        assert!(!asked.fields.values().any(|value| value.contains(SECRET)), "{asked:?}");
+    }
+}
+
+#[test]
+fn a_request_for_keys_follows_no_redirect() {
+    let (server, other) = (Buckets::new(10), Buckets::new(10));
+    let mut options = bucket_options(&server);
+    options.s3.retain(|(name, _)| !name.contains("ACCESS_KEY"));
+    // The token of a container, which the service of its cloud expects in a header.
+    for (name, value) in [
+        ("AWS_CONTAINER_CREDENTIALS_FULL_URI", format!("{}/keys/x", server.url())),
+        ("AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE", String::new()),
+    ] {
+        options.s3.push((name.to_string(), value));
+    }
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), SECRET).unwrap();
+    options.s3.last_mut().unwrap().1 = file.path().display().to_string();
+    let target = format!("{}/there/x", other.url());
+    server.plan(move |_| super::bucket::Act::Redirect(target.clone()));
+    let error = remote(options).open("s3://bucket/x").unwrap_err().to_string();
+    assert!(error.contains("no credentials") && !error.contains(SECRET), "{error}");
+    assert_eq!(server.log()[0].fields.get("authorization").map(String::as_str), Some(SECRET));
+    assert!(other.log().is_empty(), "{:?}", other.log());
 }
