@@ -42,7 +42,6 @@ mod credentials;
 mod fault;
 mod flight;
 mod link;
-mod listing;
 mod object;
 mod opening;
 mod shared;
@@ -54,6 +53,7 @@ mod bucket;
 mod cache;
 mod folder;
 pub mod journal;
+pub mod listing;
 
 pub use cache::{Cache, CachedObject, Checked};
 pub use client::Remote;
