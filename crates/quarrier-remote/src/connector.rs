@@ -23,10 +23,12 @@ use tokio::time::timeout;
 
 use crate::answer::{self, Refusal};
 use crate::attempts::{Attempts, CONNECT_ATTEMPTS_MAX, log_retry};
+use crate::counters::Counting;
 use crate::error::{Error, Result};
 use crate::fault::{Fault, again, fault_of, no_byte};
 use crate::location::{Store, redacted};
 use crate::options::{Options, Retry, Timeouts};
+use crate::shared::Shared;
 use crate::transport::{innermost, redirect_of};
 
 /// Maximum size of a response: a page of a listing, or credentials.
@@ -55,6 +57,7 @@ pub(crate) struct Asked {
     pub(crate) store: Store,
     pub(crate) purpose: Purpose,
     retry: Retry,
+    counting: Arc<Counting>,
     answered: Arc<Mutex<Option<Answered>>>,
 }
 
@@ -77,9 +80,10 @@ pub(crate) enum Answered {
 }
 
 impl Asked {
-    pub(crate) fn new(name: &Arc<str>, store: Store, purpose: Purpose, options: &Options) -> Self {
-        let (name, retry) = (Arc::clone(name), options.retry.clone());
-        Asked { name, store, purpose, retry, answered: Arc::default() }
+    pub(crate) fn new(name: &Arc<str>, store: Store, purpose: Purpose, shared: &Shared) -> Self {
+        let (name, retry) = (Arc::clone(name), shared.options.retry.clone());
+        let counting = Arc::clone(&shared.counting);
+        Asked { name, store, purpose, retry, counting, answered: Arc::default() }
     }
 
     /// Takes the response, if one was judged to be usable.
@@ -219,12 +223,16 @@ impl Connector {
         let mut attempts = Attempts::new(&asked.retry, asked.retry.attempts_max);
         let mut connects = 0;
         loop {
+            asked.counting.request(attempts.made > 0);
             let (reason, after) = match self.attempt(sent).await {
-                Ok(response) => match asked.judge(&response) {
-                    Ok(answered) => return Ok(answered),
-                    Err(Verdict::Again { reason, after }) => (reason, after),
-                    Err(Verdict::Final(error)) => return Err(error),
-                },
+                Ok(response) => {
+                    asked.counting.fetched(response.body.len());
+                    match asked.judge(&response) {
+                        Ok(answered) => return Ok(answered),
+                        Err(Verdict::Again { reason, after }) => (reason, after),
+                        Err(Verdict::Final(error)) => return Err(error),
+                    }
+                }
                 Err(Fault::Connect { reason, is_final }) => {
                     connects += 1;
                     if is_final || connects >= CONNECT_ATTEMPTS_MAX {

@@ -177,7 +177,7 @@ impl BucketFolder {
     }
 
     fn asked(&self, name: &Arc<str>, purpose: Purpose) -> Asked {
-        Asked::new(name, self.bucket.store, purpose, &self.shared.options)
+        Asked::new(name, self.bucket.store, purpose, &self.shared)
     }
 
     /// The response to a request that `object_store` signed.

@@ -17,7 +17,8 @@ use crate::credentials::{Hop, Secrets};
 use crate::error::Result;
 use crate::fault::{Fault, again, fault_of, no_byte};
 use crate::location::{Location, Place};
-use crate::options::{Options, Timeouts};
+use crate::options::Timeouts;
+use crate::shared::Shared;
 
 use crate::transport::{innermost, permit_redirect, redirect_of};
 
@@ -52,10 +53,10 @@ pub(crate) struct PendingResponse {
 impl Link {
     pub(crate) fn new(
         location: &Location,
-        client: reqwest::Client,
-        options: &Options,
+        shared: &Shared,
         settings: &[(String, String)],
     ) -> Result<Self> {
+        let (client, options) = (shared.client.clone(), &shared.options);
         let way = match &location.place {
             // No credentials are needed.
             _ if options.offline => Way::Offline,
@@ -71,7 +72,8 @@ impl Link {
             }
         };
         let timeouts = options.timeouts.clone();
-        Ok(Link { client, way, timeouts, counting: Arc::default() })
+        let counting = Counting::of_source(&shared.counting);
+        Ok(Link { client, way, timeouts, counting: Arc::new(counting) })
     }
 
     /// Sends the request `asked`.

@@ -75,7 +75,7 @@ impl RemoteSource {
             Place::Bucket { store, .. } => shared.options.settings(*store)?,
             Place::Http(_) => Cow::default(),
         };
-        let link = Link::new(&location, shared.client.clone(), &shared.options, &settings)?;
+        let link = Link::new(&location, shared, &settings)?;
         let identity = bucket::identity(&location.identity, &location.place, &settings);
         if shared.options.offline {
             return RemoteSource::of_cache(shared, link, name, &identity);

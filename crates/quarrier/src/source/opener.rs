@@ -17,6 +17,7 @@ use super::index::IndexFile;
 use super::partition::PartitionSource;
 use super::stdin::standard_input;
 use super::{Named, Opened, kept, only_in_order};
+use crate::account::RemoteCost;
 use crate::{Environment, Error, Result};
 
 /// Formats that message readers decompress themselves, in order.
@@ -267,6 +268,12 @@ impl Opener {
         }
         let remote = self.options.client_until(&self.environment, Some(&self.stop))?;
         Ok(self.remote.get_or_init(|| Arc::new(remote)))
+    }
+
+    /// The cost of all requests so far: of sources, of those that could not be opened too, and of listings;
+    /// `None` if there was nothing remote.
+    pub fn remote_cost(&self) -> Option<RemoteCost> {
+        self.remote.get().map(|remote| RemoteCost::of(&remote.counters()))
     }
 
     /// Why the requested cache folder is no longer used.
