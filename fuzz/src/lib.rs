@@ -21,6 +21,7 @@ pub mod formats;
 pub mod images;
 pub mod journal;
 pub mod known;
+pub mod listing;
 pub mod log;
 pub mod members;
 pub mod messages;
@@ -64,13 +65,14 @@ pub enum Verdict {
 }
 
 /// All targets.
-pub const TARGETS: [Target; 44] = [
+pub const TARGETS: [Target; 45] = [
     pattern_file::TARGET,
     engines::TARGET,
     regex::TARGET,
     rules::TARGET,
     sparse::TARGET,
     journal::TARGET,
+    listing::TARGET,
     log::TARGET,
     condition::TARGET,
     statement::TARGET,

@@ -1,18 +1,19 @@
 //! Sources: files, devices, split images and remote objects, read at offsets.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 
-use pyo3::exceptions::PyTypeError;
+use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyString};
 use quarrier::source::{Announced, Opened as OpenedSource, open_url};
 use quarrier::{Environment, Error, Named, OpenOptions, Place};
 use quarrier_core::source::{self, ChangingMemory, Source as _, read_full_at};
 use quarrier_core::sync::lock;
-use quarrier_remote::{FirstBytes, Remote, RemoteSource};
+use quarrier_remote::{FirstBytes, Header, Remote, RemoteSource};
 
 use crate::buffer::Buffer;
 use crate::count::{Count, Size};
@@ -52,7 +53,7 @@ struct Settings {
 /// Opens a path or URL; with `raw`, as its own bytes. The request that opens a raw URL asks for its `first`
 /// bytes: an offset and a length, or no offset and a length at the end.
 #[pyfunction]
-#[pyo3(signature = (name, *, cache=None, memory=None, requests=None, raw=false, first=None))]
+#[pyo3(signature = (name, *, cache=None, memory=None, requests=None, raw=false, headers=None, first=None))]
 pub(crate) fn open_source(
     py: Python<'_>,
     name: PathBuf,
@@ -60,13 +61,15 @@ pub(crate) fn open_source(
     memory: Option<Size>,
     requests: Option<Count>,
     raw: bool,
+    headers: Option<BTreeMap<String, String>>,
     first: Option<(Option<Number>, Number)>,
 ) -> PyResult<Source> {
     let memory = memory.map(|Size(bytes)| bytes);
     let options = OpenOptions::default()
         .cache(cache)
         .memory_bytes_max(memory)
-        .requests_max(Count::or_auto(requests));
+        .requests_max(Count::or_auto(requests))
+        .headers(headers_of(headers.unwrap_or_default())?);
     let first = first.map(|(offset, Number(length))| match offset {
         Some(Number(offset)) => FirstBytes::From { offset, length },
         None => FirstBytes::Last(length),
@@ -78,6 +81,12 @@ pub(crate) fn open_source(
     let (kind, notice) = opened.map_err(|error| of_facade(py, &error))?;
     warn(py, "SourceWarning", notice)?;
     Ok(Source { kind })
+}
+
+fn headers_of(headers: BTreeMap<String, String>) -> PyResult<Vec<Header>> {
+    let parsed = headers.iter().map(|(name, value)| Header::new(name, value));
+    let wrong = |error| PyValueError::new_err(format!("headers: {error}"));
+    parsed.collect::<Result<_, _>>().map_err(wrong)
 }
 
 /// Opens a source. Also returns the line of its notice.

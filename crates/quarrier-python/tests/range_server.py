@@ -24,10 +24,17 @@ class Tally:
 class RangeServer:
     """Serves files from memory, each request after `latency_seconds`.
 
-    Use it as a context manager; `url(name)` is the URL of a file.
+    Use it as a context manager; `url(name)` is the URL of a file. Requests without the `required`
+    header, a name and a value, are denied.
     """
 
-    def __init__(self, files: dict[str, bytes], latency_seconds: float = 0.0) -> None:
+    def __init__(
+        self,
+        files: dict[str, bytes],
+        latency_seconds: float = 0.0,
+        required: tuple[str, str] | None = None,
+    ) -> None:
+        self.required = required
         self.files = {name: memoryview(data) for name, data in files.items()}
         self.latency_seconds = latency_seconds
         self.tally = Tally()
@@ -98,6 +105,9 @@ class _Handler(BaseHTTPRequestHandler):
     def _answer(self, *, with_body: bool) -> None:
         owner = self.server.owner
         time.sleep(owner.latency_seconds)
+        if owner.required and self.headers.get(owner.required[0]) != owner.required[1]:
+            self._head(403, 0, {})
+            return
         data = owner.files.get(self.path.lstrip("/"))
         if data is None:
             owner.count(0, f"{self.command} 404")

@@ -316,6 +316,21 @@ def test_a_pickled_file_keeps_its_position(tmp_path: Path) -> None:
             pickle.loads(pickle.dumps(file))
 
 
+def test_headers_are_sent_and_not_shown() -> None:
+    with RangeServer({"data": DATA}, required=("X-Key", "hidden")) as server:
+        url = server.url("data")
+        with pytest.raises(quarrier.RemoteDeniedError):
+            quarrier.open(url)
+        with quarrier.open(url, headers={"x-key": "hidden"}) as file:
+            assert file.read(10) == DATA[:10]
+            assert "hidden" not in repr(file)
+            assert pickle.loads(pickle.dumps(file)).read(10) == DATA[10:20]
+        for headers in ({"Range": "hidden"}, {"X-Key": "hidden\n"}, {"two words": "hidden"}):
+            with pytest.raises(ValueError, match="headers: ") as failure:
+                quarrier.open(url, headers=headers)
+            assert "hidden" not in str(failure.value)
+
+
 def test_a_search_of_a_remote_source_takes_no_sample() -> None:
     with RangeServer({"file": DATA}) as server:
         found = quarrier.search(server.url("file"), [DATA[2_999_000:2_999_020]])

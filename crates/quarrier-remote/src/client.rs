@@ -10,6 +10,7 @@ use tokio::runtime::Builder;
 use tokio::sync::oneshot;
 
 use crate::cache::Folder;
+use crate::counters::Counters;
 use crate::error::{Error, Result};
 use crate::folder::BucketFolder;
 use crate::location::{BucketPrefix, Location};
@@ -111,6 +112,12 @@ impl Remote {
     /// that cannot be written. Reads continue without it.
     pub fn cache_warning(&self) -> Option<String> {
         self.shared.folder.as_ref().and_then(Folder::warning)
+    }
+
+    /// The cost of all requests so far: of sources, of those that could not be opened too, and of folders.
+    /// `bytes_asked` is 0; requests for credentials are not counted.
+    pub fn counters(&self) -> Counters {
+        self.shared.counting.read()
     }
 
     /// The number of bytes held in memory.

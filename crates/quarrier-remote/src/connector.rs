@@ -23,11 +23,13 @@ use tokio::time::timeout;
 
 use crate::answer::{self, Refusal};
 use crate::attempts::{Attempts, CONNECT_ATTEMPTS_MAX, log_retry};
+use crate::counters::Counting;
 use crate::error::{Error, Result};
 use crate::fault::{Fault, again, fault_of, no_byte};
 use crate::location::{Store, redacted};
 use crate::options::{Options, Retry, Timeouts};
-use crate::transport::innermost;
+use crate::shared::Shared;
+use crate::transport::{innermost, redirect_of};
 
 /// Maximum size of a response: a page of a listing, or credentials.
 const RESPONSE_BYTES_MAX: usize = 64 << 20;
@@ -55,6 +57,7 @@ pub(crate) struct Asked {
     pub(crate) store: Store,
     pub(crate) purpose: Purpose,
     retry: Retry,
+    counting: Arc<Counting>,
     answered: Arc<Mutex<Option<Answered>>>,
 }
 
@@ -77,9 +80,10 @@ pub(crate) enum Answered {
 }
 
 impl Asked {
-    pub(crate) fn new(name: &Arc<str>, store: Store, purpose: Purpose, options: &Options) -> Self {
-        let (name, retry) = (Arc::clone(name), options.retry.clone());
-        Asked { name, store, purpose, retry, answered: Arc::default() }
+    pub(crate) fn new(name: &Arc<str>, store: Store, purpose: Purpose, shared: &Shared) -> Self {
+        let (name, retry) = (Arc::clone(name), shared.options.retry.clone());
+        let counting = Arc::clone(&shared.counting);
+        Asked { name, store, purpose, retry, counting, answered: Arc::default() }
     }
 
     /// Takes the response, if one was judged to be usable.
@@ -91,9 +95,10 @@ impl Asked {
     fn judge(&self, response: &Response) -> Result<Answered, Verdict> {
         let status = response.status;
         let source_name = || self.name.to_string();
-        // A write that is redirected may arrive as a read.
-        if response.is_redirected && self.purpose != Purpose::List {
-            return Err(Verdict::Final(self.misplaced("redirects requests")));
+        // The signature in the header is a secret, and only valid for the host that it names.
+        if let Some(target) = &response.redirect {
+            let what = format!("redirects requests to {}", place(target.as_str()));
+            return Err(Verdict::Final(self.misplaced(&what)));
         }
         let code = status.as_u16();
         match (self.purpose, status) {
@@ -153,7 +158,8 @@ struct Response {
     status: StatusCode,
     headers: HeaderMap,
     body: Bytes,
-    is_redirected: bool,
+    /// The target of a redirect.
+    redirect: Option<Url>,
 }
 
 impl Connector {
@@ -181,12 +187,11 @@ impl Connector {
             request.headers_mut().remove(AUTHORIZATION);
         }
         let request = request.map_err(|error| fault_of(&error))?;
-        let url = request.url().clone();
         let mut response = match timeout(time_max, self.client.execute(request)).await {
             Ok(sent) => sent.map_err(|error| fault_of(&error))?,
             Err(_) => return Err(again(no_byte(time_max))),
         };
-        let is_redirected = *response.url() != url;
+        let redirect = redirect_of(&response);
         let mut bytes = Vec::new();
         loop {
             let part = match timeout(self.timeouts.progress, response.chunk()).await {
@@ -205,7 +210,7 @@ impl Connector {
             bytes.extend_from_slice(&part);
         }
         let (status, headers) = (response.status(), response.headers().clone());
-        Ok(Response { status, headers, body: bytes.into(), is_redirected })
+        Ok(Response { status, headers, body: bytes.into(), redirect })
     }
 
     /// Sends a request until it succeeds, or another attempt would not help.
@@ -218,12 +223,16 @@ impl Connector {
         let mut attempts = Attempts::new(&asked.retry, asked.retry.attempts_max);
         let mut connects = 0;
         loop {
+            asked.counting.request(attempts.made > 0);
             let (reason, after) = match self.attempt(sent).await {
-                Ok(response) => match asked.judge(&response) {
-                    Ok(answered) => return Ok(answered),
-                    Err(Verdict::Again { reason, after }) => (reason, after),
-                    Err(Verdict::Final(error)) => return Err(error),
-                },
+                Ok(response) => {
+                    asked.counting.fetched(response.body.len());
+                    match asked.judge(&response) {
+                        Ok(answered) => return Ok(answered),
+                        Err(Verdict::Again { reason, after }) => (reason, after),
+                        Err(Verdict::Final(error)) => return Err(error),
+                    }
+                }
                 Err(Fault::Connect { reason, is_final }) => {
                     connects += 1;
                     if is_final || connects >= CONNECT_ATTEMPTS_MAX {

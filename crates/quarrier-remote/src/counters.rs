@@ -1,8 +1,9 @@
 //! Counters of requested bytes and their cost.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Counts since a source was opened.
+/// Counts since a source was opened, or of all sources of a [`Remote`](crate::Remote).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Counters {
@@ -26,24 +27,38 @@ pub(crate) struct Counting {
     bytes_asked: AtomicU64,
     bytes_from_disk: AtomicU64,
     retries: AtomicU64,
+    /// The counts of all sources, of which these are a part.
+    total: Option<Arc<Counting>>,
 }
 
 impl Counting {
+    /// Counts for one source, which are also added to the `total`.
+    pub(crate) fn of_source(total: &Arc<Counting>) -> Self {
+        Counting { total: Some(Arc::clone(total)), ..Counting::default() }
+    }
+
+    fn add(&self, counter: fn(&Counting) -> &AtomicU64, count: u64) {
+        for counting in [Some(self), self.total.as_deref()].into_iter().flatten() {
+            counter(counting).fetch_add(count, Ordering::Relaxed);
+        }
+    }
+
     pub(crate) fn request(&self, is_retry: bool) {
-        self.requests.fetch_add(1, Ordering::Relaxed);
-        self.retries.fetch_add(u64::from(is_retry), Ordering::Relaxed);
+        self.add(|counting| &counting.requests, 1);
+        self.add(|counting| &counting.retries, u64::from(is_retry));
     }
 
     pub(crate) fn fetched(&self, bytes: usize) {
-        self.bytes_fetched.fetch_add(bytes as u64, Ordering::Relaxed);
+        self.add(|counting| &counting.bytes_fetched, bytes as u64);
     }
 
     pub(crate) fn asked(&self, bytes: usize) {
+        // Only here: all threads that read would write to the total.
         self.bytes_asked.fetch_add(bytes as u64, Ordering::Relaxed);
     }
 
     pub(crate) fn loaded(&self, bytes: usize) {
-        self.bytes_from_disk.fetch_add(bytes as u64, Ordering::Relaxed);
+        self.add(|counting| &counting.bytes_from_disk, bytes as u64);
     }
 
     pub(crate) fn read(&self) -> Counters {

@@ -36,9 +36,6 @@ pub(crate) fn no_byte(progress: Duration) -> String {
 /// Classifies an error from sending a request.
 pub(crate) fn fault_of(error: &reqwest::Error) -> Fault {
     let reason = innermost(error);
-    if error.is_redirect() {
-        return Fault::Connect { reason, is_final: true };
-    }
     if error.is_connect() {
         let is_unknown = reason.starts_with("failed to lookup address information")
             && !reason.contains("emporary");

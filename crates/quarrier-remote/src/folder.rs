@@ -46,7 +46,8 @@ impl BucketFolder {
             return Err(Error::Unusable { source_name: name, reason });
         }
         let connector = Connector::new(shared.client.clone(), &shared.options);
-        let bucket = Arc::new(Bucket::new(store, &bucket, &shared.options.s3, connector)?);
+        let settings = shared.options.settings(store)?;
+        let bucket = Arc::new(Bucket::new(store, &bucket, &settings, connector)?);
         Ok(BucketFolder { shared: Arc::clone(shared), bucket, name: name.into(), prefix })
     }
 
@@ -157,7 +158,7 @@ impl BucketFolder {
         let signing = Signing::new(
             self.bucket.store,
             (self.bucket.name.as_str(), path),
-            &options.s3,
+            &options.settings(self.bucket.store)?,
             connector.clone(),
         )?;
         let remove = async move {
@@ -176,7 +177,7 @@ impl BucketFolder {
     }
 
     fn asked(&self, name: &Arc<str>, purpose: Purpose) -> Asked {
-        Asked::new(name, self.bucket.store, purpose, &self.shared.options)
+        Asked::new(name, self.bucket.store, purpose, &self.shared)
     }
 
     /// The response to a request that `object_store` signed.

@@ -6,19 +6,21 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use quarrier_core::sync::lock;
 use reqwest::header::{ACCEPT_ENCODING, IF_MATCH, IF_UNMODIFIED_SINCE, RANGE};
-use reqwest::{Response, Url};
+use reqwest::{RequestBuilder, Response, Url};
 use tokio::time::timeout;
 
 use crate::answer::{self, Answer, RangeRequest, Refusal, Version};
 use crate::bucket::{Signing, path_of};
 use crate::connector::Connector;
 use crate::counters::Counting;
+use crate::credentials::{Hop, Secrets};
 use crate::error::Result;
 use crate::fault::{Fault, again, fault_of, no_byte};
 use crate::location::{Location, Place};
-use crate::options::{Options, Timeouts};
+use crate::options::Timeouts;
+use crate::shared::Shared;
 
-use crate::transport::innermost;
+use crate::transport::{innermost, permit_redirect, redirect_of};
 
 /// Makes the requests for one object.
 #[derive(Debug)]
@@ -33,8 +35,9 @@ pub(crate) struct Link {
 enum Way {
     Http {
         url: Url,
+        secrets: Secrets,
         /// The last redirect target: requesting it directly saves a round trip.
-        target: Mutex<Option<Url>>,
+        target: Mutex<Option<Hop>>,
     },
     Bucket(Box<Signing>),
     /// No requests are allowed.
@@ -50,22 +53,27 @@ pub(crate) struct PendingResponse {
 impl Link {
     pub(crate) fn new(
         location: &Location,
-        client: reqwest::Client,
-        options: &Options,
+        shared: &Shared,
+        settings: &[(String, String)],
     ) -> Result<Self> {
+        let (client, options) = (shared.client.clone(), &shared.options);
         let way = match &location.place {
             // No credentials are needed.
             _ if options.offline => Way::Offline,
-            Place::Http(url) => Way::Http { url: url.clone(), target: Mutex::new(None) },
+            Place::Http(url) => {
+                let secrets = Secrets::of(url, options)?;
+                Way::Http { url: url.clone(), secrets, target: Mutex::new(None) }
+            }
             Place::Bucket { store, bucket, key } => {
                 let connector = Connector::new(client.clone(), options);
                 let key = path_of(&location.name, key)?;
-                let signing = Signing::new(*store, (bucket.as_str(), key), &options.s3, connector)?;
+                let signing = Signing::new(*store, (bucket.as_str(), key), settings, connector)?;
                 Way::Bucket(Box::new(signing))
             }
         };
         let timeouts = options.timeouts.clone();
-        Ok(Link { client, way, timeouts, counting: Arc::default() })
+        let counting = Counting::of_source(&shared.counting);
+        Ok(Link { client, way, timeouts, counting: Arc::new(counting) })
     }
 
     /// Sends the request `asked`.
@@ -75,8 +83,8 @@ impl Link {
         known: Option<&Version>,
         is_retry: bool,
     ) -> std::result::Result<PendingResponse, Fault> {
-        let (url, is_shortcut) = self.url(false).await?;
-        let started = self.send_to(url, asked, known, is_retry).await;
+        let (hop, is_shortcut) = self.url(false).await?;
+        let started = self.send_to(hop, asked, known, is_retry).await;
         let is_refused = matches!(
             started,
             Err(Fault::Refused(Refusal::Denied(_) | Refusal::NotFound | Refusal::Status(_)))
@@ -86,19 +94,21 @@ impl Link {
         }
         tracing::debug!("a signature or redirect target was refused: requesting a new one");
         // Signatures and redirect targets expire.
-        let (url, _) = self.url(true).await?;
-        self.send_to(url, asked, known, true).await
+        let (hop, _) = self.url(true).await?;
+        self.send_to(hop, asked, known, true).await
     }
 
     /// The URL to request, and whether a new one may work if it fails.
-    async fn url(&self, is_refused: bool) -> std::result::Result<(Url, bool), Fault> {
+    async fn url(&self, is_refused: bool) -> std::result::Result<(Hop, bool), Fault> {
         match &self.way {
-            Way::Http { url, target } => {
+            Way::Http { url, target, .. } => {
                 let mut target = lock(target);
                 if is_refused {
                     *target = None;
                 }
-                Ok((target.as_ref().unwrap_or(url).clone(), target.is_some()))
+                let is_shortcut = target.is_some();
+                let own = || Hop { url: url.clone(), is_own: true };
+                Ok((target.clone().unwrap_or_else(own), is_shortcut))
             }
             Way::Offline => {
                 let reason = "nothing is fetched offline".to_string();
@@ -106,45 +116,31 @@ impl Link {
             }
             Way::Bucket(signing) => {
                 let url = signing.url(is_refused).await.map_err(Fault::Setup)?;
-                Ok((url, self.counting.read().bytes_fetched > 0))
+                let hop = Hop { url, is_own: true };
+                Ok((hop, self.counting.read().bytes_fetched > 0))
             }
         }
     }
 
     async fn send_to(
         &self,
-        url: Url,
+        hop: Hop,
         asked: RangeRequest,
         known: Option<&Version>,
         is_retry: bool,
     ) -> std::result::Result<PendingResponse, Fault> {
         self.counting.request(is_retry);
-        let mut request = self.client.get(url.clone()).header(ACCEPT_ENCODING, "identity");
-        request = match asked {
-            RangeRequest::Span(span) => {
-                let last = span.end().saturating_sub(1);
-                request.header(RANGE, format!("bytes={}-{last}", span.offset))
-            }
-            RangeRequest::Tail(bytes) => request.header(RANGE, format!("bytes=-{bytes}")),
-            RangeRequest::Whole => request,
+        let (first, sent) = (hop.url.clone(), Instant::now());
+        let following = self.follow(hop, asked, known);
+        let Ok(sent_to) = timeout(self.timeouts.progress, following).await else {
+            return Err(again(no_byte(self.timeouts.progress)));
         };
-        if let Some(known) = known {
-            request = match (&known.etag, &known.last_modified) {
-                (Some(etag), _) if !etag.starts_with("W/") => request.header(IF_MATCH, etag),
-                (_, Some(date)) => request.header(IF_UNMODIFIED_SINCE, date),
-                _ => request,
-            };
-        }
-        let sent = Instant::now();
-        let response = match timeout(self.timeouts.progress, request.send()).await {
-            Ok(sent) => sent.map_err(|error| fault_of(&error))?,
-            Err(_) => return Err(again(no_byte(self.timeouts.progress))),
-        };
+        let (response, last) = sent_to?;
         if let Way::Http { target, .. } = &self.way
-            && *response.url() != url
+            && last.url != first
             && response.status().is_success()
         {
-            *lock(target) = Some(response.url().clone());
+            *lock(target) = Some(last);
         }
         let (status, headers) = (response.status(), response.headers());
         let is_delimited = response.content_length().is_some()
@@ -154,6 +150,57 @@ impl Link {
         let timeouts = self.timeouts.clone();
         let body = Body { response, timeouts, is_delimited, sent, first_byte, pace: None };
         Ok(PendingResponse { answer, body })
+    }
+}
+
+impl Link {
+    /// Sends a request, and further ones while the response is a redirect; also returns the last URL.
+    async fn follow(
+        &self,
+        mut hop: Hop,
+        asked: RangeRequest,
+        known: Option<&Version>,
+    ) -> std::result::Result<(Response, Hop), Fault> {
+        let mut redirects = 0;
+        loop {
+            let mut request = with_range(self.client.get(hop.url.clone()), asked, known);
+            // The URL of an object in a bucket is signed, and a redirect has another.
+            if let Way::Http { secrets, .. } = &self.way
+                && hop.is_own
+            {
+                request = secrets.add_to(request);
+            }
+            let response = request.send().await.map_err(|error| fault_of(&error))?;
+            let Some(next) = redirect_of(&response) else { return Ok((response, hop)) };
+            redirects += 1;
+            if let Err(reason) = permit_redirect(&hop.url, &next, redirects) {
+                return Err(Fault::Connect { reason: reason.to_string(), is_final: true });
+            }
+            hop = hop.to(next);
+        }
+    }
+}
+
+/// A request for a range of a version.
+fn with_range(
+    request: RequestBuilder,
+    asked: RangeRequest,
+    known: Option<&Version>,
+) -> RequestBuilder {
+    let mut request = request.header(ACCEPT_ENCODING, "identity");
+    request = match asked {
+        RangeRequest::Span(span) => {
+            let last = span.end().saturating_sub(1);
+            request.header(RANGE, format!("bytes={}-{last}", span.offset))
+        }
+        RangeRequest::Tail(bytes) => request.header(RANGE, format!("bytes=-{bytes}")),
+        RangeRequest::Whole => request,
+    };
+    let Some(known) = known else { return request };
+    match (&known.etag, &known.last_modified) {
+        (Some(etag), _) if !etag.starts_with("W/") => request.header(IF_MATCH, etag),
+        (_, Some(date)) => request.header(IF_UNMODIFIED_SINCE, date),
+        _ => request,
     }
 }
 

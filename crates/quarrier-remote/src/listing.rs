@@ -19,6 +19,12 @@ const MARK_BYTES_MAX: usize = 8 << 10;
 /// Maximum number of consecutive pages without an entry. A store that skips removed objects sends such pages.
 const EMPTY_PAGES_MAX: u32 = 10_000;
 
+/// Maximum number of pages: of billions of objects, since a page has a thousand or more.
+const PAGES_MAX: u64 = 4 << 20;
+
+/// Maximum depth of elements; listings have four. The parser remembers every open element.
+const DEPTH_MAX: usize = 32;
+
 /// An object of a listing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ListedObject<'l> {
@@ -30,7 +36,7 @@ pub struct ListedObject<'l> {
 
 /// The end of a page.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Page {
+pub enum Page {
     /// The receiver wanted no more.
     Stopped,
     Complete {
@@ -48,6 +54,7 @@ const NO_MARK: &str = "the server says that the listing goes on, but not where";
 const LONG_MARK: &str = "the server's mark of the next page is too long";
 const REPEATED: &str = "the server sends the same pages of objects again";
 const ENDLESS: &str = "the server sends one page without objects after the other";
+const TOO_MANY: &str = "the server's listing has more than four million pages";
 
 /// The elements of a page that matter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -87,10 +94,13 @@ impl Tag {
 }
 
 /// Receives the objects of a listing.
-pub(crate) type Take<'t> = dyn FnMut(ListedObject<'_>) -> ControlFlow<()> + 't;
+pub type Take<'t> = dyn FnMut(ListedObject<'_>) -> ControlFlow<()> + 't;
 
-/// Passes on the objects of a page. The error is a reason without any part of the page.
-pub(crate) fn parse(xml: &[u8], take: &mut Take<'_>) -> Result<Page, &'static str> {
+/// Passes on the objects of a page. Needs memory only for the longest key.
+///
+/// # Errors
+/// A reason without any part of the page, which is no listing, is cut off, or lacks something.
+pub fn parse(xml: &[u8], take: &mut Take<'_>) -> Result<Page, &'static str> {
     let mut reader = Reader::from_reader(xml);
     reader.config_mut().expand_empty_elements = true;
     let mut page = Parser::default();
@@ -143,6 +153,10 @@ impl Parser {
     fn start(&mut self, start: &BytesStart<'_>) -> Result<(), &'static str> {
         let tag = Tag::of(self.tags.last().copied(), start.local_name().as_ref());
         let tag = tag.ok_or(NO_LISTING)?;
+        let is_in_text = self.tags.last().is_some_and(|parent| parent.has_text());
+        if is_in_text || self.tags.len() == DEPTH_MAX {
+            return Err(NO_LISTING);
+        }
         match tag {
             Tag::Root if self.has_root => return Err(NO_LISTING),
             Tag::Root => self.has_root = true,
@@ -214,7 +228,7 @@ fn decoded(text: &str) -> Result<String, &'static str> {
 
 /// Detects listings that never end.
 #[derive(Debug, Default)]
-pub(crate) struct Progress {
+pub struct Progress {
     pages: u64,
     empty: u32,
     /// The mark of an earlier page. Marks that repeat in any cycle come back to it, since it moves at powers
@@ -224,7 +238,11 @@ pub(crate) struct Progress {
 
 impl Progress {
     /// Records a page with `entries` and the mark of the next one.
-    pub(crate) fn page(&mut self, entries: u64, next: &str) -> Result<(), &'static str> {
+    ///
+    /// # Errors
+    /// The reason to request no further page: an earlier one comes again, too many are empty, or there are too
+    /// many.
+    pub fn page(&mut self, entries: u64, next: &str) -> Result<(), &'static str> {
         if self.earlier.as_deref() == Some(next) {
             return Err(REPEATED);
         }
@@ -233,6 +251,9 @@ impl Progress {
             return Err(ENDLESS);
         }
         self.pages += 1;
+        if self.pages == PAGES_MAX {
+            return Err(TOO_MANY);
+        }
         if self.pages.is_power_of_two() {
             self.earlier = Some(next.to_string());
         }
@@ -293,6 +314,12 @@ mod tests {
         assert_eq!(page("<Contents><Key>a</Key></Contents>"), Err(INCOMPLETE));
         assert_eq!(page("<Contents><Size>1</Size></Contents>"), Err(INCOMPLETE));
         assert_eq!(page("<Contents><Key>a</Key><Size>-1</Size></Contents>"), Err(INCOMPLETE));
+        assert_eq!(page("<Contents><Key>a<b/>c</Key><Size>1</Size></Contents>"), Err(NO_LISTING));
+        let nested =
+            |depth: usize| page(&format!("{}{}", "<a>".repeat(depth), "</a>".repeat(depth)));
+        assert_eq!(nested(DEPTH_MAX - 1), Ok((Vec::new(), None)));
+        assert_eq!(nested(DEPTH_MAX), Err(NO_LISTING));
+        assert_eq!(page(&"<a>".repeat(1_000_000)), Err(NO_LISTING));
         assert_eq!(page("<IsTruncated>true</IsTruncated>"), Err(NO_MARK));
         let mark = "m".repeat(MARK_BYTES_MAX + 1);
         let mark = format!("<NextContinuationToken>{mark}</NextContinuationToken>");
@@ -334,5 +361,8 @@ mod tests {
             (0..=EMPTY_PAGES_MAX).map(|n| progress.page(0, &format!("x{n}"))).collect();
         assert!(empty.iter().rev().skip(1).all(Result::is_ok));
         assert_eq!(empty.last(), Some(&Err(ENDLESS)));
+        let mut progress = Progress { pages: PAGES_MAX - 2, ..Progress::default() };
+        assert_eq!(progress.page(1, "a"), Ok(()));
+        assert_eq!(progress.page(1, "b"), Err(TOO_MANY));
     }
 }

@@ -113,17 +113,23 @@ fn is_of(text: &str, scheme: &str) -> bool {
 /// `text` without query, user and password, for errors and logs.
 pub fn redacted(text: &str) -> String {
     match Url::parse(text) {
-        Ok(url) => name_of(&url),
-        // Not a URL; a query or a password cannot be separated from it safely.
-        Err(_) => {
-            let start = text.split(['?', '#']).next().unwrap_or_default();
-            match (start.find("://"), start.rfind('@')) {
-                (Some(scheme), Some(at)) if at > scheme => {
-                    format!("{}…{}", &start[..scheme + 3], &start[at..])
-                }
-                _ => start.to_string(),
-            }
-        }
+        Ok(url) if url.has_host() => name_of(&url),
+        // Not a URL, or one such as 'user:password@host', where the user looks like a scheme.
+        _ => redacted_text(text),
+    }
+}
+
+/// Removes what may be a query, a user or a password from a text without their exact places.
+fn redacted_text(text: &str) -> String {
+    let is_scheme = |c: char| c.is_ascii_alphanumeric() || "+-.".contains(c);
+    let scheme = text.find("://").filter(|&at| text[..at].chars().all(is_scheme));
+    let (scheme, rest) = text.split_at(scheme.map_or(0, |at| at + 3));
+    let shown = rest.split(['?', '#']).next().unwrap_or_default();
+    match (shown.rfind('@'), rest.rfind('@')) {
+        (None, None) => format!("{scheme}{shown}"),
+        (Some(at), last) if last == Some(at) => format!("{scheme}…{}", &shown[at..]),
+        // A password may have these characters, too.
+        _ => format!("{scheme}…"),
     }
 }
 
@@ -260,6 +266,27 @@ mod tests {
         assert_eq!(location.name, "https://host:8443/a/b.img?…");
         assert_eq!(redacted("https://me:se@cret@/x?y"), "https://…@/x");
         assert_eq!(redacted("http://h/x#y"), "http://h/x");
+        assert_eq!(redacted("http://h/a@b"), "http://h/a@b");
+    }
+
+    #[test]
+    fn what_is_not_a_url_shows_no_password_either() {
+        for (text, shown) in [
+            ("me:secret@proxy:80", "…@proxy:80"),
+            ("me:secret@proxy:80/?x", "…@proxy:80/"),
+            ("me:se://cret@proxy", "…@proxy"),
+            ("me:se?cret@proxy", "…"),
+            ("http://me:se?cret@proxy", "http://…"),
+            ("http://me:se#cret@proxy", "http://…"),
+            ("http://me:secret@proxy:x/", "http://…@proxy:x/"),
+            ("é://me:secret@proxy", "…@proxy"),
+            ("proxy:80", "proxy:80"),
+            ("http://proxy:x/?y", "http://proxy:x/"),
+            ("s3:///key?", "s3:///key"),
+            ("", ""),
+        ] {
+            assert_eq!(redacted(text), shown, "{text}");
+        }
     }
 
     #[test]

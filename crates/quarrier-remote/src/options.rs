@@ -1,5 +1,7 @@
 //! All options, with their defaults.
 
+use std::borrow::Cow;
+use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -7,8 +9,12 @@ use std::time::Duration;
 
 use quarrier_sparse::CostModel;
 
-/// The options of a [`Remote`](crate::Remote).
-#[derive(Debug, Clone)]
+use crate::credentials::{Credentials, Header};
+use crate::error::{Error, Result};
+use crate::location::Store;
+
+/// The options of a [`Remote`](crate::Remote). `Debug` hides their secrets.
+#[derive(Clone)]
 #[non_exhaustive]
 pub struct Options {
     /// Maximum number of concurrent requests for all sources together. Default 8; 0 also means 8.
@@ -37,6 +43,11 @@ pub struct Options {
     /// (`AWS_REGION`, `AWS_ACCESS_KEY_ID`, `GOOGLE_SERVICE_ACCOUNT`, `AZURE_STORAGE_ACCOUNT_NAME`,
     /// …; case-insensitive). This crate does not read the environment.
     pub s3: Vec<(String, String)>,
+    /// Finds settings for `s3://` and logins of hosts when they are needed. Default: none.
+    pub credentials: Option<Arc<dyn Credentials>>,
+    /// Header fields for requests of `http://` and `https://` URLs. A redirect to another scheme, host or
+    /// port does not get them.
+    pub headers: Vec<Header>,
     /// Proxies.
     pub proxy: Proxy,
     /// A cache on disk, shared with other processes. Default: none.
@@ -57,6 +68,22 @@ impl Options {
     pub(crate) fn requests(&self) -> usize {
         if self.requests_max == 0 { REQUESTS } else { self.requests_max }
     }
+
+    /// The settings for buckets of a store.
+    pub(crate) fn settings(&self, store: Store) -> Result<Cow<'_, [(String, String)]>> {
+        match &self.credentials {
+            Some(credentials) if store == Store::S3 => {
+                let mut given = self.s3.clone();
+                if self.offline {
+                    // The address tells buckets of a name apart; no keys are needed.
+                    given.insert(0, ("AWS_SKIP_SIGNATURE".to_string(), "true".to_string()));
+                }
+                let found = credentials.s3_settings(&given);
+                found.map(Cow::Owned).map_err(|reason| Error::Setup { reason })
+            }
+            _ => Ok(Cow::Borrowed(&self.s3)),
+        }
+    }
 }
 
 impl Default for Options {
@@ -72,11 +99,37 @@ impl Default for Options {
             timeouts: Timeouts::default(),
             retry: Retry::default(),
             s3: Vec::new(),
+            credentials: None,
+            headers: Vec::new(),
             proxy: Proxy::default(),
             cache: None,
             offline: false,
             stop: None,
         }
+    }
+}
+
+impl fmt::Debug for Options {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let settings: Vec<&str> = self.s3.iter().map(|(name, _)| name.as_str()).collect();
+        f.debug_struct("Options")
+            .field("requests_max", &self.requests_max)
+            .field("memory_bytes_max", &self.memory_bytes_max)
+            .field("whole_bytes_max", &self.whole_bytes_max)
+            .field("request_bytes_max", &self.request_bytes_max)
+            .field("cost", &self.cost)
+            .field("read_ahead", &self.read_ahead)
+            .field("ahead_bytes_max", &self.ahead_bytes_max)
+            .field("timeouts", &self.timeouts)
+            .field("retry", &self.retry)
+            .field("s3", &settings)
+            .field("credentials", &self.credentials)
+            .field("headers", &self.headers)
+            .field("proxy", &self.proxy)
+            .field("cache", &self.cache)
+            .field("offline", &self.offline)
+            .field("stop", &self.stop)
+            .finish()
     }
 }
 
@@ -135,8 +188,9 @@ impl Default for Retry {
     }
 }
 
-/// Proxies, in the format of `http_proxy`, `https_proxy` and `no_proxy`.
-#[derive(Debug, Clone, Default)]
+/// Proxies, in the format of `http_proxy`, `https_proxy` and `no_proxy`. `Debug` hides their URLs, which
+/// may have passwords.
+#[derive(Clone, Default)]
 pub struct Proxy {
     /// For `http://`.
     pub http: Option<String>,
@@ -144,6 +198,16 @@ pub struct Proxy {
     pub https: Option<String>,
     /// Hosts that bypass the proxy, separated by commas.
     pub except: Option<String>,
+}
+
+impl fmt::Debug for Proxy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Proxy")
+            .field("http", &self.http.is_some())
+            .field("https", &self.https.is_some())
+            .field("except", &self.except)
+            .finish()
+    }
 }
 
 impl Proxy {
@@ -201,7 +265,7 @@ impl CacheOptions {
 
 #[cfg(test)]
 mod tests {
-    use super::{Options, Proxy};
+    use super::{Header, Options, Proxy};
 
     fn of(environment: &[(&str, &str)]) -> Options {
         let owned = |(name, value): &(&str, &str)| (name.to_string(), value.to_string());
@@ -231,6 +295,19 @@ mod tests {
             Some("http://all"),
             Some("http://all"),
         );
+    }
+
+    #[test]
+    fn debug_shows_no_secrets() {
+        let mut options = of(&[
+            ("AWS_SECRET_ACCESS_KEY", "hidden"),
+            ("https_proxy", "http://me:hidden@proxy"),
+            ("http_proxy", "me:hidden@proxy:80"),
+        ]);
+        options.headers.push(Header::parse("X-Key: hidden").unwrap());
+        let shown = format!("{options:?}");
+        assert!(!shown.contains("hidden"), "{shown}");
+        assert!(shown.contains("AWS_SECRET_ACCESS_KEY") && shown.contains("x-key"), "{shown}");
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! State that all sources of a client share, and waiting for its requests.
 
 use std::future::Future;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use std::time::Duration;
@@ -10,6 +11,7 @@ use tokio::runtime::Handle;
 use tokio::sync::Semaphore;
 
 use crate::cache::Folder;
+use crate::counters::Counting;
 use crate::options::Options;
 
 /// How often a waiting thread checks whether to give up.
@@ -22,6 +24,8 @@ pub(crate) struct Shared {
     pub(crate) store: SparseStore,
     pub(crate) permits: Semaphore,
     pub(crate) folder: Option<Folder>,
+    /// The requests of all sources and folders.
+    pub(crate) counting: Arc<Counting>,
     handle: Handle,
     closed: AtomicBool,
     opened: AtomicU64,
@@ -37,6 +41,7 @@ impl Shared {
             store: SparseStore::new(Some(options.memory_bytes_max)),
             permits: Semaphore::new(options.requests().min(Semaphore::MAX_PERMITS)),
             folder: options.cache.clone().map(Folder::open),
+            counting: Arc::default(),
             handle,
             closed: AtomicBool::new(false),
             opened: AtomicU64::new(0),

@@ -1,5 +1,6 @@
 //! A remote object as a source: reads return held bytes and fetch missing ones.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::io;
 use std::ops::Range;
@@ -15,7 +16,7 @@ use crate::cache::Entry;
 use crate::counters::Counters;
 use crate::error::{Error, Result};
 use crate::link::Link;
-use crate::location::Location;
+use crate::location::{Location, Place};
 use crate::object::{Object, Step, Waiting};
 use crate::opening::{self, FirstBytes};
 use crate::shared::Shared;
@@ -70,8 +71,12 @@ impl RemoteSource {
         stop: Option<&AtomicBool>,
     ) -> Result<Self> {
         let name = location.name.clone();
-        let link = Link::new(&location, shared.client.clone(), &shared.options)?;
-        let identity = bucket::identity(&location.identity, &location.place, &shared.options.s3);
+        let settings = match &location.place {
+            Place::Bucket { store, .. } => shared.options.settings(*store)?,
+            Place::Http(_) => Cow::default(),
+        };
+        let link = Link::new(&location, shared, &settings)?;
+        let identity = bucket::identity(&location.identity, &location.place, &settings);
         if shared.options.offline {
             return RemoteSource::of_cache(shared, link, name, &identity);
         }

@@ -1,12 +1,14 @@
 //! The HTTP client: TLS by rustls with ring and the system's certificates, HTTP/1.1.
 //!
-//! Bulk transfer works best with one connection per request, so HTTP/2 is not used. Redirects are
-//! followed, except from https to http.
+//! Bulk transfer works best with one connection per request, so HTTP/2 is not used. The client follows no
+//! redirects, because it would send most header fields to any server: each link follows those of its
+//! object, and requests with a signature in their header follow none.
 
 use std::fmt;
 use std::sync::Arc;
 
-use reqwest::redirect;
+use reqwest::header::LOCATION;
+use reqwest::{Response, Url, redirect};
 use rustls::ClientConfig;
 use rustls::crypto::ring;
 use rustls_platform_verifier::BuilderVerifierExt;
@@ -27,7 +29,7 @@ pub(crate) fn client(options: &Options) -> Result<reqwest::Client> {
         .with_no_client_auth();
     let mut builder = reqwest::Client::builder()
         .tls_backend_preconfigured(tls)
-        .redirect(redirect::Policy::custom(follow))
+        .redirect(redirect::Policy::none())
         .referer(false)
         .connect_timeout(options.timeouts.connect)
         .user_agent(concat!("quarrier/", env!("CARGO_PKG_VERSION")))
@@ -45,15 +47,21 @@ pub(crate) fn client(options: &Options) -> Result<reqwest::Client> {
     builder.build().map_err(|error| setup("cannot set up HTTP", &innermost(&error)))
 }
 
-fn follow(attempt: redirect::Attempt<'_>) -> redirect::Action {
-    let was_secret = attempt.previous().last().is_some_and(|url| url.scheme() == "https");
-    if was_secret && attempt.url().scheme() != "https" {
-        return attempt.error("redirected from https to http");
+/// The target of a redirect; `None` for other responses.
+pub(crate) fn redirect_of(response: &Response) -> Option<Url> {
+    let is_redirect = matches!(response.status().as_u16(), 301 | 302 | 303 | 307 | 308);
+    let location = response.headers().get(LOCATION).filter(|_| is_redirect)?;
+    response.url().join(std::str::from_utf8(location.as_bytes()).ok()?).ok()
+}
+
+/// Refuses a redirect that is not followed, the `count`th of a request.
+pub(crate) fn permit_redirect(from: &Url, to: &Url, count: usize) -> Result<(), &'static str> {
+    match (from.scheme(), to.scheme()) {
+        ("https", "http") => Err("redirected from https to http"),
+        (_, "https" | "http") if count > REDIRECTS_MAX => Err("redirected too often"),
+        (_, "https" | "http") => Ok(()),
+        _ => Err("redirected to a URL of another scheme than http and https"),
     }
-    if attempt.previous().len() > REDIRECTS_MAX {
-        return attempt.error("redirected too often");
-    }
-    attempt.follow()
 }
 
 /// The innermost error: that of the system or of TLS. The outer ones contain the URL with its

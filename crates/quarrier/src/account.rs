@@ -50,7 +50,7 @@ pub struct Stats {
     pub ceiling: Option<CeilingShare>,
     /// The stage that set the pace.
     pub limited_by: &'static str,
-    /// The cost of fetching, if a source was remote.
+    /// The cost of fetching, if a source was remote or a bucket was listed.
     pub remote: Option<RemoteCost>,
     /// Bytes of columns that were read, if columns in memory were queried.
     pub column_bytes: Option<u64>,
@@ -77,8 +77,8 @@ pub struct Files {
     pub skimmed: Vec<SkimmedRange>,
 }
 
-/// The cost of fetching, for all remote sources together.
-#[derive(Debug, Clone, Copy, Default)]
+/// The cost of fetching, for all remote sources and listings of buckets together.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct RemoteCost {
     /// Number of requests, including repeated ones.
     pub requests: u64,
@@ -97,6 +97,31 @@ impl RemoteCost {
         self.retries += counters.retries;
         self.bytes_fetched += counters.bytes_fetched;
         self.bytes_from_cache += counters.bytes_from_disk;
+    }
+
+    /// The cost of one source, or of all.
+    pub(crate) fn of(counters: &Counters) -> Self {
+        let mut cost = RemoteCost::default();
+        cost.add(counters);
+        cost
+    }
+
+    /// The cost since `earlier`, when it was a part of this one; `None` if nothing was added.
+    pub(crate) fn since(self, earlier: Option<RemoteCost>) -> Option<Self> {
+        let Some(earlier) = earlier else { return Some(self) };
+        let added = RemoteCost {
+            requests: self.requests - earlier.requests,
+            retries: self.retries - earlier.retries,
+            bytes_fetched: self.bytes_fetched - earlier.bytes_fetched,
+            bytes_from_cache: self.bytes_from_cache - earlier.bytes_from_cache,
+        };
+        Some(added).filter(|added| *added != RemoteCost::default())
+    }
+
+    /// Formats the cost: `1.2 MiB by 5 requests`.
+    pub fn describe(&self) -> String {
+        let fetched = number::bytes(self.bytes_fetched);
+        format!("{fetched} by {}", number::counted(self.requests, "request"))
     }
 }
 

@@ -1,18 +1,29 @@
 //! Settings from the environment of the process, for sources and for this machine.
 
+mod files;
+mod netrc;
+mod profile;
+
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::sync::Arc;
+
+use files::{CredentialFiles, Places};
 
 /// Proxies, credentials and the cache folder, read once and passed in: nothing else in the library
 /// reads the environment.
 ///
 /// `HTTP_PROXY` in capitals is ignored, since a web server sets it from a header of its clients.
+/// Credentials are also in files, which are read when a source that may need them is opened: profiles of
+/// AWS in `~/.aws`, and `~/.netrc` or the file that `NETRC` names.
 /// `QUARRIER_CACHE` names the folder for fetched bytes; `QUARRIER_OFFLINE`, unless it is empty or 0,
 /// forbids requests.
 #[derive(Clone, Default, PartialEq, Eq)]
 #[must_use]
 pub struct Environment {
     remote: Vec<(String, String)>,
+    /// Where files of credentials are, unless none are read.
+    files: Option<Places>,
     cache_folder: Option<PathBuf>,
     remote_cache: Option<PathBuf>,
     is_offline: bool,
@@ -25,7 +36,9 @@ impl Environment {
         let absolute = |value: OsString| Some(PathBuf::from(value)).filter(|p| p.is_absolute());
         let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
         let cache = std::env::var_os("XDG_CACHE_HOME").and_then(absolute);
-        let home = || Some(std::env::var_os("HOME").and_then(absolute)?.join(".cache"));
+        let home = std::env::var_os("HOME").and_then(absolute);
+        let in_home = home.as_ref().map(|home| home.join(".cache"));
+        let netrc = set("NETRC").map(PathBuf::from);
         let variables = std::env::vars_os().filter_map(|(name, value)| {
             Some((name.into_string().ok()?, value.into_string().ok()?))
         });
@@ -33,7 +46,8 @@ impl Environment {
             remote: variables
                 .filter(|(name, _)| quarrier_remote::Options::concerns(name))
                 .collect(),
-            cache_folder: cache.or_else(home).map(|folder| folder.join("quarrier")),
+            files: Some(Places { home, netrc }),
+            cache_folder: cache.or(in_home).map(|folder| folder.join("quarrier")),
             remote_cache: set("QUARRIER_CACHE").map(PathBuf::from),
             is_offline: set("QUARRIER_OFFLINE").is_some_and(|value| value != "0"),
         }
@@ -70,7 +84,11 @@ impl Environment {
 
     /// The options for remote sources.
     pub(crate) fn remote_options(&self) -> quarrier_remote::Options {
-        quarrier_remote::Options::of_environment(&self.remote)
+        let mut options = quarrier_remote::Options::of_environment(&self.remote);
+        if let Some(places) = &self.files {
+            options.credentials = Some(Arc::new(CredentialFiles::new(places.clone())));
+        }
+        options
     }
 }
 

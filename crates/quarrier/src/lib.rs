@@ -88,6 +88,7 @@ pub use instructions::{
 };
 pub use kept::{DataFolder, KeptLoad};
 pub use machine::{Ceiling, Machine};
+pub use quarrier_remote::Header;
 pub use search::Search;
 pub use source::{Named, OpenOptions, Opened, Opener, Place, Sources};
 pub use tables::Tables;

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
-use quarrier::OpenOptions;
+use quarrier::{Header, OpenOptions};
 
 use super::{color_arg, flag, format_arg, format_of, json_arg, quiet_arg};
 use crate::output::Format;
@@ -16,15 +16,17 @@ pub(crate) struct CacheArgs {
     pub(crate) folder: Option<PathBuf>,
     pub(crate) bytes_max: u64,
     pub(crate) offline: bool,
+    pub(crate) headers: Vec<Header>,
 }
 
 impl CacheArgs {
-    pub(super) fn of(matches: &ArgMatches) -> Self {
-        CacheArgs {
+    pub(super) fn of(matches: &ArgMatches) -> Result<Self, String> {
+        Ok(CacheArgs {
             folder: matches.get_one("cache").cloned(),
             bytes_max: matches.get_one("cache-size").copied().unwrap_or(10 << 30),
             offline: matches.get_flag("offline"),
-        }
+            headers: headers_of(matches)?,
+        })
     }
 
     /// The options for opening sources.
@@ -33,7 +35,27 @@ impl CacheArgs {
             .cache(self.folder.clone())
             .cache_bytes_max(Some(self.bytes_max))
             .offline(self.offline)
+            .headers(self.headers.clone())
     }
+}
+
+/// The headers, parsed here because an error of clap shows the value.
+fn headers_of(matches: &ArgMatches) -> Result<Vec<Header>, String> {
+    let texts = matches.get_many::<String>("header").unwrap_or_default();
+    let headers = texts.map(|text| Header::parse(text));
+    headers.collect::<Result<_, _>>().map_err(|error| format!("--header: {error}"))
+}
+
+fn header_arg() -> Arg {
+    Arg::new("header")
+        .long("header")
+        .value_name("HEADER")
+        .action(ArgAction::Append)
+        .help(
+            "Send this header, 'Name: value', to http:// and https:// URLs, but not after a redirect to \
+             another server; repeatable",
+        )
+        .help_heading("Remote")
 }
 
 fn folder_arg(help: &'static str) -> Arg {
@@ -56,7 +78,7 @@ fn size_arg() -> Arg {
 }
 
 /// The options of commands that read sources.
-pub(super) fn cache_args() -> [Arg; 3] {
+pub(super) fn cache_args() -> [Arg; 4] {
     [
         folder_arg(
             "Cache fetched data in this folder, for later runs and other processes; default: \
@@ -68,6 +90,7 @@ pub(super) fn cache_args() -> [Arg; 3] {
             "Fetch nothing: read remote sources from the cache ('quarrier cache fill')",
         )
         .help_heading("Remote"),
+        header_arg(),
     ]
 }
 
@@ -141,7 +164,7 @@ pub(super) fn command() -> Command {
         )
         .subcommand(
             verb("fill", "Fetches sources completely")
-                .arg(size_arg())
+                .args([size_arg(), header_arg()])
                 .arg(names("The sources").required(true).num_args(1..)),
         )
         .subcommand(
@@ -162,10 +185,15 @@ pub(super) fn parse(matches: &ArgMatches) -> Result<Cache, String> {
         // Never evict to make room.
         _ => u64::MAX,
     };
+    let headers = match verb {
+        CacheVerb::Fill => headers_of(matches)?,
+        _ => Vec::new(),
+    };
+    let folder = matches.get_one("cache").cloned();
     Ok(Cache {
         verb,
         names: matches.get_many("name").unwrap_or_default().cloned().collect(),
-        cache: CacheArgs { folder: matches.get_one("cache").cloned(), bytes_max, offline: false },
+        cache: CacheArgs { folder, bytes_max, offline: false, headers },
         format: format_of(matches)?,
         quiet: matches.get_flag("quiet"),
     })

@@ -236,7 +236,7 @@ pub(super) fn parse(matches: &ArgMatches) -> Result<Carve, String> {
         verify: matches.get_flag("verify"),
         workers: auto_count(matches, "workers"),
         format: format_of(matches)?,
-        cache: CacheArgs::of(matches),
+        cache: CacheArgs::of(matches)?,
         quiet: matches.get_flag("quiet"),
         stats: matches.get_one("stats").cloned(),
         report: matches.get_one("report").cloned(),

@@ -111,7 +111,7 @@ pub(super) fn parse(matches: &ArgMatches) -> Result<Files, String> {
         hashes: matches.get_many("hash").unwrap_or_default().cloned().collect(),
         bodyfile,
         format,
-        cache: CacheArgs::of(matches),
+        cache: CacheArgs::of(matches)?,
         quiet: matches.get_flag("quiet"),
         stats: matches.get_one("stats").cloned(),
         line: super::search::typed_line(),

@@ -176,7 +176,7 @@ pub(super) fn parse(matches: &ArgMatches) -> Result<Filter, String> {
         input_format: matches.get_one::<Option<Format>>("input-format").cloned().flatten(),
         format: format_of(matches)?,
         workers: auto_count(matches, "workers"),
-        cache: CacheArgs::of(matches),
+        cache: CacheArgs::of(matches)?,
         quiet: matches.get_flag("quiet"),
         stats: matches.get_one("stats").cloned(),
     };

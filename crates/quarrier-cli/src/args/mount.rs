@@ -86,7 +86,7 @@ pub(super) fn parse(matches: &ArgMatches) -> Result<Mount, String> {
         point: point.clone(),
         files: matches.get_flag("files"),
         allow_other: matches.get_flag("allow-other"),
-        cache: CacheArgs::of(matches),
+        cache: CacheArgs::of(matches)?,
         quiet: matches.get_flag("quiet"),
         stats: matches.get_one("stats").cloned(),
     })

@@ -329,7 +329,7 @@ fn read(
         quiet: matches.get_flag("quiet"),
         stats: matches.get_one("stats").cloned(),
         report: matches.get_one("report").cloned(),
-        cache: CacheArgs::of(matches),
+        cache: CacheArgs::of(matches)?,
         requests: auto_count("requests"),
         units: units::parse(matches)?,
         line: typed_line(),
@@ -351,14 +351,31 @@ fn shown(matches: &ArgMatches) -> Shown {
 }
 
 /// The command line as typed, to show to people: paths in it need not be UTF-8, and URLs are stripped
-/// of passwords and signatures.
+/// of passwords and signatures, and headers of their values.
 pub(super) fn typed_line() -> String {
-    let shown = |word: OsString| {
+    shown_line(std::env::args_os())
+}
+
+fn shown_line(words: impl Iterator<Item = OsString>) -> String {
+    let mut is_header = false;
+    let shown = words.map(|word| {
         let word = word.to_string_lossy();
-        if is_remote(&word) { redacted(&word) } else { word.into_owned() }
-    };
-    let words: Vec<_> = std::env::args_os().map(shown).collect();
-    words.join(" ")
+        let was_header = std::mem::replace(&mut is_header, word == "--header");
+        if was_header {
+            return header_name(&word);
+        }
+        match word.strip_prefix("--header=") {
+            Some(header) => format!("--header={}", header_name(header)),
+            None if is_remote(&word) => redacted(&word),
+            None => word.into_owned(),
+        }
+    });
+    shown.collect::<Vec<_>>().join(" ")
+}
+
+/// A header without its value.
+fn header_name(header: &str) -> String {
+    header.split_once(':').map_or("…".to_string(), |(name, _)| format!("'{name}: …'"))
 }
 
 /// The pattern options in the order of the command line.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use quarrier::account::{RemoteCost, Stats, rate};
+use quarrier::account::{Stats, rate};
 use quarrier::mount::{Listed, Tree};
 use quarrier::{Error, Opener, Sources};
 use quarrier_mount::{MountOptions, Mounted};
@@ -62,7 +62,7 @@ fn run_until(asked: &Mount, stop: &Arc<AtomicBool>) -> Result<Outcome, String> {
     let damaged = if listed.damages.is_empty() { Outcome::Found } else { Outcome::Incomplete };
     let outcome = report(&tree).worse(damaged);
     if let Some(path) = &asked.stats {
-        write_stats(&stats(&tree, started.elapsed()), path)?;
+        write_stats(&stats(&tree, &opener, started.elapsed()), path)?;
     }
     unmounted.map_err(|error| format!("{}: cannot unmount: {error}", asked.point.display()))?;
     Ok(outcome)
@@ -111,13 +111,8 @@ fn report(tree: &Tree) -> Outcome {
     if unread.is_empty() { Outcome::Found } else { Outcome::Incomplete }
 }
 
-fn stats(tree: &Tree, elapsed: Duration) -> Stats {
+fn stats(tree: &Tree, opener: &Opener, elapsed: Duration) -> Stats {
     let (bytes, seconds) = (tree.read_bytes(), elapsed.as_secs_f64());
-    let remote = tree.counters().map(|counters| {
-        let mut cost = RemoteCost::default();
-        cost.add(&counters);
-        cost
-    });
     Stats {
         command: "mount",
         bytes,
@@ -125,7 +120,7 @@ fn stats(tree: &Tree, elapsed: Duration) -> Stats {
         bytes_per_second: rate(bytes, seconds),
         device: "cpu".to_string(),
         limited_by: "read",
-        remote,
+        remote: opener.remote_cost(),
         ..Stats::default()
     }
 }

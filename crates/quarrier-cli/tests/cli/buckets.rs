@@ -59,6 +59,40 @@ fn a_listing_is_searched_like_a_folder() {
 }
 
 #[test]
+fn the_account_of_a_run_counts_all_requests_those_of_listings_too() {
+    let (server, lab) = server_and_lab();
+    server.put("lab", "log/a.jsonl", "{\"a\":1}\n");
+    server.put("lab", "log/b.jsonl", "{\"a\":2}\n");
+    server.put("lab", "log/c.jsonl", "{\"a\":3}\n");
+    lab.put("rule.yar", "rule r { strings: $a = \"needle\" condition: $a }");
+    // One of three requests is repeated.
+    server.plan(|asked| if asked.number % 3 == 1 { Act::Status(503) } else { Act::Serve });
+    for args in [
+        &["search", "needle", "s3://lab/case/"][..],
+        &["search", "--rules", "rule.yar", "s3://lab/case/*.dd"],
+        &["search", "needle", "s3://lab/case/", "--to", "s3://lab/rows"],
+        &["carve", "s3://lab/case/", "--dry-run"],
+        &["carve", "s3://lab/case/[a].dd", "--dry-run", "--report", "c.html"],
+        &["filter", "a > 1", "s3://lab/log/*.jsonl"],
+        &["load", "--data", "kept", "--table", "t", "s3://lab/log/"],
+    ] {
+        let before = server.log().len();
+        let ran = ran(&server, lab.command([args, &["--stats", "stats.json", "--quiet"]].concat()));
+        let requests = (server.log().len() - before) as u64;
+        let listings = server.log()[before..].iter().filter(|asked| asked.is_listing()).count();
+        assert!(listings > 0, "{args:?} {ran:?}");
+        let stats = std::fs::read(lab.path("stats.json")).unwrap_or_else(|_| panic!("{ran:?}"));
+        let stats: serde_json::Value = serde_json::from_slice(&stats).unwrap();
+        assert_eq!(stats["requests"], requests, "{args:?} {stats}");
+        assert!(stats["retries"].as_u64() >= Some(requests / 3), "{args:?} {stats}");
+        assert!(stats["bytes_fetched"].as_u64() > Some(0), "{args:?} {stats}");
+        std::fs::remove_file(lab.path("stats.json")).unwrap();
+    }
+    let report = std::fs::read_to_string(lab.path("c.html")).unwrap();
+    assert!(report.contains("fetched") && report.contains(" requests"));
+}
+
+#[test]
 fn an_object_that_cannot_be_requested_is_reported_and_the_others_are_searched() {
     let (server, lab) = server_and_lab();
     let args = ["needle", "s3://lab/case/"];

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import operator
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, Literal, TypeAlias
 
 from quarrier._errors import RemoteChangedError
@@ -181,6 +181,7 @@ def open(
     memory: int | str | None = None,
     requests: int | Literal["auto"] | None = None,
     raw: bool = False,
+    headers: Mapping[str, str] | None = None,
 ) -> SourceFile:
     """Opens a source for reading: a file, device, image (split, or `.E01`), URL.
 
@@ -189,7 +190,9 @@ def open(
     string, `"1G"`), a limit shared by all sources opened with the same settings. `cache` is a
     folder that keeps them across processes. At most `requests` (8) requests are in flight at once.
     Credentials for `s3://` and proxies come from the usual environment variables (`AWS_…`,
-    `https_proxy` …).
+    `https_proxy` …), and credentials also from profiles in `~/.aws` and from `~/.netrc`. `headers`
+    are sent with requests for `http://` and `https://` URLs, but not after a redirect to another
+    server; a pickled file holds them.
 
     With `raw`, a file or object is opened as its own bytes: an image or compressed file is not
     unwrapped, other parts of a split image are not joined to it, and `*` and `#` in its name have
@@ -200,7 +203,7 @@ def open(
     """
     if mode not in ("rb", "br"):
         raise ValueError(f"mode is {mode!r}; a source is only read, as bytes: give 'rb'")
-    return SourceFile(os.fspath(source), settings_of(cache, memory, requests, raw))
+    return SourceFile(os.fspath(source), settings_of(cache, memory, requests, raw, headers))
 
 
 def settings_of(
@@ -208,7 +211,13 @@ def settings_of(
     memory: int | str | None = None,
     requests: int | Literal["auto"] | None = None,
     raw: bool = False,
+    headers: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
     """The options of `open`, for a `SourceFile`."""
-    cache = None if cache is None else os.fspath(cache)
-    return {"cache": cache, "memory": memory, "requests": requests, "raw": raw}
+    return {
+        "cache": None if cache is None else os.fspath(cache),
+        "memory": memory,
+        "requests": requests,
+        "raw": raw,
+        "headers": None if headers is None else dict(headers),
+    }

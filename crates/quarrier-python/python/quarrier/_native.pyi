@@ -328,6 +328,7 @@ def open_source(
     memory: int | str | None = None,
     requests: int | Literal["auto"] | None = None,
     raw: bool = False,
+    headers: Mapping[str, str] | None = None,
     first: tuple[int | None, int] | None = None,
 ) -> Source: ...
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal
 from urllib.parse import quote, urlsplit
 
@@ -26,6 +26,7 @@ class Objects:
         cache: str | os.PathLike[str] | None = None,
         memory: int | str | None = None,
         requests: int | Literal["auto"] | None = None,
+        headers: Mapping[str, str] | None = None,
     ) -> None:
         self.root = os.fspath(root)
         scheme, separator, _ = self.root.partition("://")
@@ -36,7 +37,9 @@ class Objects:
                 f"{self.shown}: is neither a folder nor a URL that can be read: https://, http://, "
                 "s3://, gs:// or az://"
             )
-        self._held = HeldFiles(cache=cache, memory=memory, requests=requests, raw=True)
+        self._held = HeldFiles(
+            cache=cache, memory=memory, requests=requests, raw=True, headers=headers
+        )
 
     @property
     def settings(self) -> dict[str, Any]:

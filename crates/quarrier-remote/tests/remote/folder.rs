@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use proptest::prelude::*;
 use quarrier_core::source::Source;
-use quarrier_remote::{Error, Remote};
+use quarrier_remote::{Counters, Error, Remote};
 
 use super::bucket::{Act, Buckets, SECRET};
 use super::{hasty, remote};
@@ -114,6 +114,38 @@ fn a_listing_is_retried_and_refused_in_words_without_secrets() {
     }
     let long = format!("s3://lab/{}", "a".repeat(5000));
     assert!(matches!(client.folder(&long), Err(Error::BadUrl { .. })));
+}
+
+#[test]
+fn the_counters_of_a_client_have_all_requests() {
+    let server = Buckets::new(2);
+    for key in ["a/1", "a/2", "a/3", "a/4", "a/5"] {
+        server.put("lab", key, vec![7; 1000]);
+    }
+    let client = client(&server);
+    server.plan(|asked| if asked.number == 1 { Act::Status(503) } else { Act::Serve });
+    let counted = |pages: u64, retries: u64| {
+        let counters = client.counters();
+        assert_eq!((counters.requests, counters.retries), (server.log().len() as u64, retries));
+        assert_eq!(counters.requests, pages);
+        counters
+    };
+    assert_eq!(counted(0, 0), Counters::default());
+    assert_eq!(keys(&client, "s3://lab/a/", false).unwrap().len(), 5);
+    let listed = counted(4, 1).bytes_fetched;
+    assert!(listed > 500);
+    let object = client.open("s3://lab/a/1").unwrap();
+    object.read_at(500, &mut [0; 10]).unwrap();
+    let own = object.counters();
+    let read = counted(4 + own.requests, 1);
+    assert_eq!(read.bytes_fetched, listed + own.bytes_fetched);
+    assert!(own.requests > 0 && own.bytes_asked == 10 && read.bytes_asked == 0);
+    drop(object);
+    client.open("s3://lab/missing").map(drop).unwrap_err();
+    let folder = client.folder("s3://lab/a/").unwrap();
+    folder.put_new("6", b"x".to_vec()).unwrap();
+    folder.remove("6").unwrap();
+    assert_eq!(counted(4 + own.requests + 3, 1).bytes_fetched, read.bytes_fetched);
 }
 
 #[test]

@@ -9,6 +9,7 @@ mod server;
 
 mod cache;
 mod changes;
+mod credentials;
 mod ending;
 mod faults;
 mod fetching;

@@ -39,7 +39,7 @@ pub struct Filtered {
     pub rejected: u64,
     /// The runs over the sources, in order.
     pub runs: Vec<Run>,
-    /// The cost of remote sources, if there were any.
+    /// The cost of remote sources and listings of buckets, if there were any.
     pub remote: Option<RemoteCost>,
     /// Time spent binding conditions and taking samples.
     pub bind: Duration,
@@ -141,6 +141,7 @@ impl<'f, 'w> Session<'f, 'w> {
     }
 
     pub(super) fn run(mut self, sources: &Sources, opener: &Opener) -> Result<Filtered> {
+        let cost = opener.remote_cost();
         let sources = sources.listed(opener);
         let mut filtered = Filtered::new(&self.filter.conditions);
         for (index, named) in sources.iter().enumerate() {
@@ -172,7 +173,8 @@ impl<'f, 'w> Session<'f, 'w> {
         }
         let Tally { counts, messages, rejected, .. } = std::mem::take(&mut self.tally);
         let (bind, is_stopped) = (self.bind, self.is_stopped());
-        Ok(Filtered { counts, messages, rejected, bind, is_stopped, ..filtered })
+        let remote = opener.remote_cost().and_then(|now| now.since(cost));
+        Ok(Filtered { counts, messages, rejected, remote, bind, is_stopped, ..filtered })
     }
 
     fn fail(&mut self, error: Error) -> Result<()> {
@@ -192,11 +194,7 @@ impl<'f, 'w> Session<'f, 'w> {
             false => opener.open_messages(named),
         };
         let mut opened = opened.map_err(Ended::Failed)?;
-        let ran = self.filter_opened(&mut opened, is_last);
-        if let Some(counters) = opened.counters() {
-            filtered.remote.get_or_insert_default().add(&counters);
-        }
-        let (run, is_plain) = ran?;
+        let (run, is_plain) = self.filter_opened(&mut opened, is_last)?;
         let source = match opened {
             Opened::Local { source, .. } if is_plain => Some(source),
             _ => None,

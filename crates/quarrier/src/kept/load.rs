@@ -12,7 +12,7 @@ use quarrier_messages::kept::{LoadOptions, LoadWatch, Origin, Progress, Stored};
 use quarrier_messages::{Format, Limits, Reject};
 
 use super::DataFolder;
-use crate::account::{Stages, Stats, rate};
+use crate::account::{RemoteCost, Stages, Stats, rate};
 use crate::filter::{Conditions, Filtered, Form, Rows};
 use crate::tables::{Patient, detect_stream_format, reject_row};
 use crate::{Error, Filter, Named, Opened, Opener, Result, Sources};
@@ -72,6 +72,8 @@ pub struct KeptLoaded {
     pub is_stopped: bool,
     /// The duration of all loads.
     pub elapsed: Duration,
+    /// The cost of remote sources and listings of buckets, if there were any.
+    pub remote: Option<RemoteCost>,
     workers: usize,
 }
 
@@ -180,6 +182,7 @@ impl KeptLoad {
         watch: &mut dyn KeptWatch,
     ) -> Result<KeptLoaded> {
         sources.refuse_overwriting(self.rejects.as_deref())?;
+        let cost = opener.remote_cost();
         let sources = sources.listed(opener);
         let started = Instant::now();
         let workers = quarrier_core::parallel::planned_workers(self.workers);
@@ -201,6 +204,7 @@ impl KeptLoad {
         }
         loaded.is_stopped = stop.load(Ordering::Relaxed);
         loaded.elapsed = started.elapsed();
+        loaded.remote = opener.remote_cost().and_then(|now| now.since(cost));
         Ok(loaded)
     }
 
@@ -425,6 +429,7 @@ impl KeptLoaded {
             device: "cpu".to_string(),
             stages,
             limited_by: "work",
+            remote: self.remote,
             messages: Some((self.messages(), self.rejected())),
             ..Stats::default()
         }

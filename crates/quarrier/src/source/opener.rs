@@ -9,7 +9,7 @@ use quarrier_core::source::{FileSource, Polled, Source, open_in_order};
 use quarrier_core::sync::{into_inner, lock};
 use quarrier_images::{Content, FolderSiblings, Kind, Siblings};
 use quarrier_messages::kept::is_log;
-use quarrier_remote::{CacheOptions, Options, Remote};
+use quarrier_remote::{CacheOptions, Header, Options, Remote};
 
 use super::far::{FarImage, open_with};
 use super::following::Following;
@@ -17,6 +17,7 @@ use super::index::IndexFile;
 use super::partition::PartitionSource;
 use super::stdin::standard_input;
 use super::{Named, Opened, kept, only_in_order};
+use crate::account::RemoteCost;
 use crate::{Environment, Error, Result};
 
 /// Formats that message readers decompress themselves, in order.
@@ -32,6 +33,7 @@ pub struct OpenOptions {
     memory_bytes_max: Option<u64>,
     requests_max: usize,
     offline: bool,
+    headers: Vec<Header>,
 }
 
 impl OpenOptions {
@@ -73,6 +75,13 @@ impl OpenOptions {
         self
     }
 
+    /// Sends these header fields with requests of `http://` and `https://` URLs, but not after a redirect to
+    /// another server.
+    pub fn headers(mut self, headers: Vec<Header>) -> Self {
+        self.headers = headers;
+        self
+    }
+
     /// The folder of cached bytes, if there is one.
     fn cache_in(&self, environment: &Environment) -> Option<PathBuf> {
         let named = self.cache.as_ref().or(environment.remote_cache()).cloned();
@@ -95,6 +104,7 @@ impl OpenOptions {
     ) -> Result<Remote> {
         let mut options: Options = environment.remote_options();
         options.requests_max = self.requests_max;
+        options.headers.clone_from(&self.headers);
         if let Some(bytes) = self.memory_bytes_max {
             options.memory_bytes_max = bytes;
         }
@@ -258,6 +268,12 @@ impl Opener {
         }
         let remote = self.options.client_until(&self.environment, Some(&self.stop))?;
         Ok(self.remote.get_or_init(|| Arc::new(remote)))
+    }
+
+    /// The cost of all requests so far: of sources, of those that could not be opened too, and of listings;
+    /// `None` if there was nothing remote.
+    pub fn remote_cost(&self) -> Option<RemoteCost> {
+        self.remote.get().map(|remote| RemoteCost::of(&remote.counters()))
     }
 
     /// Why the requested cache folder is no longer used.

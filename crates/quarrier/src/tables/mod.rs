@@ -78,7 +78,7 @@ pub struct Loaded {
     pub damages: Vec<String>,
     /// Notices of images, a line each that begins with the name of the source.
     pub notices: Vec<String>,
-    /// The cost of remote sources, if there were any.
+    /// The cost of remote sources, and of listings of buckets by [`Tables::load_all`], if there were any.
     pub remote: Option<RemoteCost>,
     /// The versions of the sources, in order; `None` for those without one. Only set by
     /// [`Tables::load_all`].
@@ -162,6 +162,7 @@ impl<'p> Tables<'p> {
         opener: &Opener,
         stop: &Arc<AtomicBool>,
     ) -> Result<Loaded> {
+        let cost = opener.remote_cost();
         let (sources, mut versions) = (sources.listed(opener), Vec::new());
         let detected = sources.iter().zip(sources.open_messages(opener)).map(|(named, opened)| {
             let opened = opened?;
@@ -169,7 +170,9 @@ impl<'p> Tables<'p> {
             self.detect(opened, stop)
         });
         let detected = detected.collect::<Result<Vec<_>>>()?;
-        Ok(Loaded { versions, ..self.load(detected, stop)? })
+        let loaded = self.load(detected, stop)?;
+        let remote = opener.remote_cost().and_then(|now| now.since(cost));
+        Ok(Loaded { versions, remote, ..loaded })
     }
 
     /// Loads again the sources of a [`load_all`](Self::load_all), which must still have these versions.
@@ -299,11 +302,7 @@ impl<'p> Tables<'p> {
                 let mut loaded = self.loaded(loaded?, started);
                 loaded.damages = detected.damages().to_vec();
                 loaded.notices = detected.notice().map(str::to_string).into_iter().collect();
-                loaded.remote = detected.counters().map(|counters| {
-                    let mut cost = RemoteCost::default();
-                    cost.add(&counters);
-                    cost
-                });
+                loaded.remote = detected.counters().map(|counters| RemoteCost::of(&counters));
                 Ok(loaded)
             }
         }

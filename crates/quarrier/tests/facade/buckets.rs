@@ -130,11 +130,18 @@ fn messages_of_all_objects_are_filtered_and_loaded_as_one_table() {
         server.put("lab", key, lines);
     }
     let (opener, stop) = (opener(&server), Arc::default());
+    let mut requests = 0;
     for (name, count) in [("s3://lab/log/*.jsonl", 7), ("s3://lab/log/**/*.jsonl", 12)] {
         let loaded = Tables::new().load_all(&Sources::of([name]), &opener, &stop).unwrap();
         assert_eq!(loaded.table.rows(), count);
+        requests += loaded.remote.unwrap().requests;
         let filter = Filter::new(Conditions::one("n >= 0"));
         let filtered = filter.run(&Sources::of([name]), &opener, &stop, &mut |_: &Rows<'_>| Ok(()));
-        assert_eq!(filtered.unwrap().counts, [count]);
+        let filtered = filtered.unwrap();
+        assert_eq!(filtered.counts, [count]);
+        requests += filtered.remote.unwrap().requests;
+        // Those of the listings, too.
+        assert_eq!(requests, server.log().len() as u64);
+        assert_eq!(opener.remote_cost().unwrap().requests, requests);
     }
 }

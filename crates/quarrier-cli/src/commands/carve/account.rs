@@ -93,7 +93,7 @@ fn stats(run: &Run<'_>, summary: &Summary, seen: &Seen, source: Option<&dyn Sour
         stages,
         ceiling,
         limited_by,
-        remote: None,
+        remote: run.remote,
         messages: None,
         files: Some(Files {
             valid,

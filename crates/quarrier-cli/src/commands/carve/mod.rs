@@ -13,6 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use quarrier::account::RemoteCost;
 use quarrier::carve::{Begin, Carved, Carving, Free, Verification, describe_skimmed, verify};
 use quarrier::source::unreadable_line;
 use quarrier::{Error, Opened, Opener, Sources};
@@ -92,12 +93,14 @@ fn run_until(carve: &Carve, stop: &Arc<AtomicBool>) -> Result<Outcome, String> {
         damages: carving.damages().to_vec(),
         verified,
         elapsed: Duration::ZERO,
+        remote: None,
     };
     let (carved, seen) = carry_out(&run, *carving);
     warn_of_cache(&opener);
     match carved {
         Ok(carved) => {
             run.elapsed = carved.elapsed;
+            run.remote = opener.remote_cost();
             run.close(&carved, &seen, &opened)
         }
         Err(error) => run.failed(&error, seen),
@@ -180,6 +183,8 @@ struct Run<'r> {
     damages: Vec<String>,
     verified: Option<Verification>,
     elapsed: Duration,
+    /// The cost of remote sources and listings.
+    remote: Option<RemoteCost>,
 }
 
 impl Run<'_> {

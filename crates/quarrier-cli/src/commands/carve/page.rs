@@ -67,6 +67,9 @@ fn facts(run: &Run<'_>, summary: &Summary, stats: &Stats) -> Vec<(String, String
     if let Some(share) = stats.describe_share() {
         facts.push(("share of the ceiling", share));
     }
+    if let Some(remote) = &stats.remote {
+        facts.push(("fetched", remote.describe()));
+    }
     if let Some(verified) = &run.verified {
         facts.push(("verified", verified.describe().to_string()));
     }

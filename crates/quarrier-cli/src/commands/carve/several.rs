@@ -151,7 +151,7 @@ impl Session<'_> {
 
     /// Prints the account of all sources.
     fn close(self, count: usize, is_resumed: bool) -> Result<Outcome, String> {
-        let Session { carve, watch, total, elapsed, outcome, .. } = self;
+        let Session { carve, opener, watch, total, elapsed, outcome, .. } = self;
         let mut seen = watch.end();
         if let Some(error) = seen.output_error.take() {
             return Ok(broken_output(&error));
@@ -172,6 +172,7 @@ impl Session<'_> {
             damages: Vec::new(),
             verified: None,
             elapsed,
+            remote: opener.remote_cost(),
         };
         account::give(&run, &total, &seen, None)?;
         Ok(outcome)

@@ -83,6 +83,7 @@ fn run_until(files: &Files, stop: &Arc<AtomicBool>) -> Result<Outcome, String> {
             workers: 1,
             device: "cpu".to_string(),
             limited_by: "read",
+            remote: opener.remote_cost(),
             ..Stats::default()
         };
         write_stats(&stats, path)?;

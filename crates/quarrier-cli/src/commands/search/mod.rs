@@ -25,7 +25,6 @@ use quarrier::search::{Ahead, Histogram, Running, SmallFiles, Watch};
 use quarrier::source::unreadable_line;
 use quarrier::{Error, Named, Opened, Opener, Sources};
 use quarrier_core::pipeline::{Chunk, Plan, Run};
-use quarrier_remote::Counters;
 use quarrier_search::{Finding, Pattern};
 
 use super::{all_names, broken_output, complain_of, failed, is_closed_pipe, warn_of_cache};
@@ -86,13 +85,6 @@ struct Searched {
     opened: Option<Opened>,
 }
 
-impl Searched {
-    /// The cost of a remote source.
-    fn counters(&self) -> Option<Counters> {
-        self.opened.as_ref()?.counters()
-    }
-}
-
 /// Runs the command.
 pub(crate) fn run(search: &Search) -> Outcome {
     let stop = interrupt::watch();
@@ -124,6 +116,7 @@ fn run_until(search: &Search, stop: &Arc<AtomicBool>) -> Result<Outcome, String>
     }
     let mut session = Session {
         search,
+        opener: &opener,
         stop,
         counts: Counts::new(request.patterns().len()),
         histogram: search
@@ -166,6 +159,7 @@ struct Going {
 /// Everything that the sources of one command share.
 struct Session<'s> {
     search: &'s Search,
+    opener: &'s Opener,
     stop: &'s AtomicBool,
     patterns: &'s [Pattern],
     running: Running<'s>,

@@ -86,6 +86,7 @@ pub(super) fn run_until(search: &Search, stop: &Arc<AtomicBool>) -> Result<Outco
         }
     }
     warn_of_cache(&opener);
+    session.remote = opener.remote_cost();
     match session.finish() {
         Err(error) if !is_closed_pipe(&error) => Ok(broken_output(&error)),
         _ => Ok(session.close()),
@@ -179,9 +180,6 @@ impl<'s> Session<'s> {
         }
         let searched = searched?;
         self.tell_end(&name, &searched);
-        if let Some(counters) = opened.counters() {
-            self.remote.get_or_insert_default().add(&counters);
-        }
         self.done.push(searched);
         Ok(())
     }

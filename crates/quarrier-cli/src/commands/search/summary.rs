@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use quarrier::Ceiling;
-use quarrier::account::{CeilingShare, RemoteCost, Stages, Stats, rate};
+use quarrier::account::{CeilingShare, Stages, Stats, rate};
 use quarrier_core::pipeline::Run;
 use quarrier_report::{Manner, number, on_terminal};
 
@@ -26,11 +26,6 @@ impl Summary {
         let holes: u64 = runs.iter().map(|run| run.hole_bytes).sum();
         let seconds: f64 = runs.iter().map(|run| run.elapsed).sum::<Duration>().as_secs_f64();
         let ceiling = measured.map(|ceiling| ceiling.share_of(worked, seconds));
-        let remote = done.iter().filter_map(Searched::counters).fold(None, |sum, counters| {
-            let mut sum: RemoteCost = sum.unwrap_or_default();
-            sum.add(&counters);
-            Some(sum)
-        });
         let stats = Stats {
             findings: session.running.findings(),
             patterns: session.patterns.len(),
@@ -38,7 +33,7 @@ impl Summary {
             engine: session.running.engine_name(),
             device: session.running.device_label(),
             device_names: session.running.device_names().to_vec(),
-            remote,
+            remote: session.opener.remote_cost(),
             ..stats_of(&runs, (worked + holes, seconds), ceiling)
         };
         Summary { stats, ceiling: measured }
@@ -107,8 +102,7 @@ impl Summary {
             facts.insert(1, ("of that holes", number::bytes(stats.hole_bytes)));
         }
         if let Some(remote) = &stats.remote {
-            let fetched = number::bytes(remote.bytes_fetched);
-            facts.push(("fetched", format!("{fetched} by {} requests", remote.requests)));
+            facts.push(("fetched", remote.describe()));
         }
         if let Some(share) = stats.describe_share() {
             facts.push(("share of the ceiling", share));

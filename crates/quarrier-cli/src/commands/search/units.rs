@@ -297,6 +297,7 @@ impl<'w> Work<'w> {
             patterns: self.request.patterns().len(),
             workers: self.search.workers,
             engine: self.units.engine_name(),
+            remote: self.opener.remote_cost(),
             ..Stats::default()
         }
     }

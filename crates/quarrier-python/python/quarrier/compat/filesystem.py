@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import os
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
 from fsspec.spec import AbstractFileSystem
@@ -44,10 +45,13 @@ class SourceFileSystem(AbstractFileSystem, metaclass=_CachedType):  # type: igno
         memory: int | str | None = None,
         requests: int | Literal["auto"] | None = None,
         raw: bool = False,
+        headers: Mapping[str, str] | None = None,
         **options: Any,
     ) -> None:
         super().__init__(**options)
-        self._held = HeldFiles(cache=cache, memory=memory, requests=requests, raw=raw)
+        self._held = HeldFiles(
+            cache=cache, memory=memory, requests=requests, raw=raw, headers=headers
+        )
 
     @classmethod
     def _strip_protocol(cls, path: Any) -> Any:

@@ -93,8 +93,11 @@ class Store:
         cache: str | os.PathLike[str] | None = None,
         memory: int | str | None = None,
         requests: int | Literal["auto"] | None = None,
+        headers: Mapping[str, str] | None = None,
     ) -> None:
-        self._objects = Objects(root, cache=cache, memory=memory, requests=requests)
+        self._objects = Objects(
+            root, cache=cache, memory=memory, requests=requests, headers=headers
+        )
 
     def get_range(
         self, path: str, *, start: int, end: int | None = None, length: int | None = None

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Iterable, Mapping
 from typing import Literal
 
 from zarr.abc import store as zarr_store
@@ -39,9 +39,12 @@ class Store(zarr_store.Store):
         cache: str | os.PathLike[str] | None = None,
         memory: int | str | None = None,
         requests: int | Literal["auto"] | None = None,
+        headers: Mapping[str, str] | None = None,
     ) -> None:
         super().__init__(read_only=True)
-        self._objects = Objects(root, cache=cache, memory=memory, requests=requests)
+        self._objects = Objects(
+            root, cache=cache, memory=memory, requests=requests, headers=headers
+        )
 
     @property
     def supports_listing(self) -> bool:
@@ -58,6 +61,7 @@ class Store(zarr_store.Store):
             cache=settings["cache"],
             memory=settings["memory"],
             requests=settings["requests"],
+            headers=settings["headers"],
         )
 
     async def get(
