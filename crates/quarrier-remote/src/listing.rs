@@ -39,6 +39,7 @@ pub struct ListedObject<'l> {
 pub enum Page {
     /// The receiver wanted no more.
     Stopped,
+    /// The receiver got all objects of the page.
     Complete {
         /// The number of objects and folders.
         entries: u64,
