@@ -107,7 +107,7 @@ fn shows_no_secret(lab: &Lab, ran: &Ran) {
     for (name, bytes) in output.into_iter().chain(files) {
         let text = String::from_utf8_lossy(&bytes);
         // Also in base64, with a user of three bytes with its colon before it.
-        assert!(!text.contains("hidden") && !text.contains("aGlkZGVu"), "{name}: {text}");
+        assert!(!text.contains("zq7hid") && !text.contains("enE3aGlk"), "{name}: {text}");
     }
 }
 
@@ -135,7 +135,7 @@ const ALL: [&str; 9] = [
     "fetched",
 ];
 
-const HEADERS: [&str; 3] = ["--header", "X-Key: hidden1", "--header=Authorization: Bearer hidden2"];
+const HEADERS: [&str; 3] = ["--header", "X-Key: zq7hid1", "--header=Authorization: Bearer zq7hid2"];
 
 const NONE: &[&str] = &[];
 
@@ -148,14 +148,14 @@ fn a_header_is_sent_and_shown_nowhere() {
     let heads = std::mem::take(&mut *server.heads.lock().unwrap());
     assert!(!heads.is_empty());
     for head in heads {
-        assert!(head.contains("\r\nx-key: hidden1\r\n"), "{head}");
-        assert!(head.contains("\r\nauthorization: bearer hidden2\r\n"), "{head}");
+        assert!(head.contains("\r\nx-key: zq7hid1\r\n"), "{head}");
+        assert!(head.contains("\r\nauthorization: bearer zq7hid2\r\n"), "{head}");
     }
     let report = std::fs::read_to_string(lab.path("r.html")).unwrap();
     assert!(report.contains("X-Key: …") && report.contains("Authorization: …"));
     assert!(lab.names().contains("fetched") && lab.names().contains("stats.json"));
     shows_no_secret(&lab, &ran);
-    let wrong = ["--header", "hidden-name-without-colon"];
+    let wrong = ["--header", "zq7hid-name-without-colon"];
     let ran = run(lab.command([&["carve", &server.url(), "-o", "o"], &wrong[..]].concat()), b"");
     ran.refuses(&["--header: a header is written 'Name: value'"]);
     shows_no_secret(&lab, &ran);
@@ -174,10 +174,10 @@ fn a_header_is_sent_and_shown_nowhere() {
 #[test]
 fn no_secret_is_in_an_error_or_the_log_of_a_failure() {
     let (server, lab) = (Server::new(), Lab::new());
-    lab.put(".netrc", "machine 127.0.0.1 login me password hidden");
+    lab.put(".netrc", "machine 127.0.0.1 login me password zq7hid");
     let gone = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     for url in [server.url_of("denied"), server.url_of("broken"), format!("http://{gone}/x")] {
-        let with_user = url.replace("http://", "http://me:hidden@");
+        let with_user = url.replace("http://", "http://me:zq7hid@");
         for (url, headers) in [(&url, &HEADERS[..]), (&url, NONE), (&with_user, NONE)] {
             let ran = search(&lab, url, &[&ALL[..], headers].concat(), &[]);
             assert_eq!(ran.code, Some(2), "{ran:?}");
@@ -185,17 +185,17 @@ fn no_secret_is_in_an_error_or_the_log_of_a_failure() {
         }
     }
     let heads = server.heads.lock().unwrap();
-    let is_secret = |head: &String| head.contains("hidden") || head.contains("bwu6aglkzgvu");
+    let is_secret = |head: &String| head.contains("zq7hid") || head.contains("bwu6ene3aglk");
     assert!(heads.len() >= 6 && heads.iter().all(is_secret), "{heads:?}");
 }
 
 #[test]
 fn another_name_of_the_same_host_gets_no_secret_by_a_redirect() {
     let (server, lab) = (Server::new(), Lab::new());
-    lab.put(".netrc", "machine 127.0.0.1 login me password hidden");
+    lab.put(".netrc", "machine 127.0.0.1 login me password zq7hid");
     let url = server.url_of("away");
-    let with_user = url.replace("http://", "http://me:hidden@");
-    let cookie = ["--header", "Cookie: hidden", "--header", "X-Amz-Security-Token: hidden"];
+    let with_user = url.replace("http://", "http://me:zq7hid@");
+    let cookie = ["--header", "Cookie: zq7hid", "--header", "X-Amz-Security-Token: zq7hid"];
     let headers = [&HEADERS[..], &cookie].concat();
     for (url, headers) in [(&url, &headers[..]), (&url, NONE), (&with_user, NONE)] {
         let ran = search(&lab, url, &[&["--log", "trace"], headers].concat(), &[]);
@@ -204,7 +204,7 @@ fn another_name_of_the_same_host_gets_no_secret_by_a_redirect() {
         let heads = std::mem::take(&mut *server.heads.lock().unwrap());
         let [own, other] = &heads[..] else { panic!("{heads:?}") };
         assert!(own.contains("\r\nauthorization: "), "{own}");
-        for field in ["authorization", "cookie", "x-key", "x-amz", "hidden"] {
+        for field in ["authorization", "cookie", "x-key", "x-amz", "zq7hid"] {
             assert!(!other.contains(field), "{other}");
         }
         assert!(other.contains("\r\nhost: localhost:"), "{other}");
@@ -214,7 +214,7 @@ fn another_name_of_the_same_host_gets_no_secret_by_a_redirect() {
 #[test]
 fn headers_that_would_break_requests_are_refused() {
     let (server, lab) = (Server::new(), Lab::new());
-    for header in ["Range: bytes=0-hidden", "Host: hidden", "X: hid\nden", "X Y: hidden"] {
+    for header in ["Range: bytes=0-zq7hid", "Host: zq7hid", "X: hid\nden", "X Y: zq7hid"] {
         let ran = search(&lab, &server.url(), &["--header", header], &[]);
         ran.refuses(&["--header: "]);
         assert!(!ran.stderr.contains("hid"), "{ran:?}");
@@ -225,9 +225,9 @@ fn headers_that_would_break_requests_are_refused() {
 #[test]
 fn a_login_comes_from_the_netrc_file() {
     let (server, lab) = (Server::new(), Lab::new());
-    lab.put(".netrc", "machine 127.0.0.1 login me password hidden");
+    lab.put(".netrc", "machine 127.0.0.1 login me password zq7hid");
     search(&lab, &server.url(), &[], &[]).is_clean();
-    assert!(server.head().contains("authorization: basic bwu6aglkzgvu\r\n"));
+    assert!(server.head().contains("authorization: basic bwu6ene3aglk\r\n"));
     // Another file, and a user in the URL.
     search(&lab, &server.url(), &[], &[("NETRC", "/dev/null")]).is_clean();
     assert!(!server.head().contains("authorization"));
@@ -250,7 +250,7 @@ fn a_bucket_is_read_with_a_profile() {
     std::fs::create_dir(lab.path(".aws")).unwrap();
     lab.put(
         ".aws/credentials",
-        "[default]\naws_access_key_id = AKID\naws_secret_access_key = hidden\n",
+        "[default]\naws_access_key_id = AKID\naws_secret_access_key = zq7hid\n",
     );
     let config = format!(
         "[default]\nregion = eu-west-1\nendpoint_url = http://{}\n[profile sso]\nsso_session = s\n",
@@ -261,17 +261,17 @@ fn a_bucket_is_read_with_a_profile() {
     ran.is_clean();
     let head = server.head();
     assert!(head.starts_with("get /bucket/a.img?x-amz-") && head.contains("akid%2f"), "{head}");
-    assert!(head.contains("eu-west-1") && !head.contains("hidden"), "{head}");
+    assert!(head.contains("eu-west-1") && !head.contains("zq7hid"), "{head}");
 
     let ran = search(&lab, "s3://bucket/a.img", &[], &[("AWS_PROFILE", "sso")]);
     ran.refuses(&["aws configure export-credentials --profile sso --format env"]);
     let sso = [("AWS_PROFILE", "sso")];
     search(&lab, "s3://bucket/a.img", &["--offline", "--cache", "c"], &sso)
         .refuses(&["s3://bucket/a.img: it is not in the cache"]);
-    lab.put(".aws/config", "[default]\nhidden");
+    lab.put(".aws/config", "[default]\nzq7hid");
     let ran = search(&lab, "s3://bucket/a.img", &[], &[]);
     ran.refuses(&[".aws/config: line 2: "]);
-    assert!(!ran.stderr.contains("hidden"), "{ran:?}");
+    assert!(!ran.stderr.contains("zq7hid"), "{ran:?}");
     // No other source needs it.
     search(&lab, &server.url(), &[], &[]).is_clean();
 }
