@@ -54,6 +54,7 @@ struct Settings {
 /// bytes: an offset and a length, or no offset and a length at the end.
 #[pyfunction]
 #[pyo3(signature = (name, *, cache=None, memory=None, requests=None, raw=false, headers=None, first=None))]
+#[expect(clippy::too_many_arguments, reason = "one for each keyword argument of Python")]
 pub(crate) fn open_source(
     py: Python<'_>,
     name: PathBuf,

@@ -33,15 +33,18 @@ pub(crate) struct Link {
 
 #[derive(Debug)]
 enum Way {
-    Http {
-        url: Url,
-        secrets: Secrets,
-        /// The last redirect target: requesting it directly saves a round trip.
-        target: Mutex<Option<Hop>>,
-    },
+    Http(Box<HttpWay>),
     Bucket(Box<Signing>),
     /// No requests are allowed.
     Offline,
+}
+
+#[derive(Debug)]
+struct HttpWay {
+    url: Url,
+    secrets: Secrets,
+    /// The last redirect target: requesting it directly saves a round trip.
+    target: Mutex<Option<Hop>>,
 }
 
 /// A response whose body has not arrived yet.
@@ -62,7 +65,8 @@ impl Link {
             _ if options.offline => Way::Offline,
             Place::Http(url) => {
                 let secrets = Secrets::of(url, options)?;
-                Way::Http { url: url.clone(), secrets, target: Mutex::new(None) }
+                let way = HttpWay { url: url.clone(), secrets, target: Mutex::new(None) };
+                Way::Http(Box::new(way))
             }
             Place::Bucket { store, bucket, key } => {
                 let connector = Connector::new(client.clone(), options);
@@ -101,13 +105,13 @@ impl Link {
     /// The URL to request, and whether a new one may work if it fails.
     async fn url(&self, is_refused: bool) -> std::result::Result<(Hop, bool), Fault> {
         match &self.way {
-            Way::Http { url, target, .. } => {
-                let mut target = lock(target);
+            Way::Http(http) => {
+                let mut target = lock(&http.target);
                 if is_refused {
                     *target = None;
                 }
                 let is_shortcut = target.is_some();
-                let own = || Hop { url: url.clone(), is_own: true };
+                let own = || Hop { url: http.url.clone(), is_own: true };
                 Ok((target.clone().unwrap_or_else(own), is_shortcut))
             }
             Way::Offline => {
@@ -136,11 +140,11 @@ impl Link {
             return Err(again(no_byte(self.timeouts.progress)));
         };
         let (response, last) = sent_to?;
-        if let Way::Http { target, .. } = &self.way
+        if let Way::Http(http) = &self.way
             && last.url != first
             && response.status().is_success()
         {
-            *lock(target) = Some(last);
+            *lock(&http.target) = Some(last);
         }
         let (status, headers) = (response.status(), response.headers());
         let is_delimited = response.content_length().is_some()
@@ -165,10 +169,10 @@ impl Link {
         loop {
             let mut request = with_range(self.client.get(hop.url.clone()), asked, known);
             // The URL of an object in a bucket is signed, and a redirect has another.
-            if let Way::Http { secrets, .. } = &self.way
+            if let Way::Http(http) = &self.way
                 && hop.is_own
             {
-                request = secrets.add_to(request);
+                request = http.secrets.add_to(request);
             }
             let response = request.send().await.map_err(|error| fault_of(&error))?;
             let Some(next) = redirect_of(&response) else { return Ok((response, hop)) };

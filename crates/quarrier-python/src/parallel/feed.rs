@@ -40,7 +40,7 @@ impl SharedFeed {
             Ok(source) => source.clone().unbind(),
             Err(_) => {
                 let path: PathBuf = source.extract()?;
-                Py::new(py, open_source(py, path, None, None, None, false, None)?)?
+                Py::new(py, open_source(py, path, None, None, None, false, None, None)?)?
             }
         };
         let failed = Arc::new(Failed::default());

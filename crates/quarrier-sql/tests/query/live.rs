@@ -364,9 +364,6 @@ fn fold(
     loop {
         assert!(begun.elapsed() < PATIENCE, "at {mark:?}");
         let (at, kind, data) = events.next()?;
-        if begun.elapsed().as_secs() > 20 {
-            eprintln!("{at} {kind} {data}");
-        }
         // A row that another with the same mark follows has no mark of its own.
         mark = Some(at).filter(|at| *at != NO_MARK).or(mark);
         match kind.as_str() {
