@@ -23,7 +23,7 @@ case ${1:-} in
         # Test the loops themselves, then the engines against their oracles. Devices, pipelines and files run
         # the same code on every CPU, and the skipped tests would take minutes here.
         run --lib -- --skip a_known_code
-        run --test search -- engines regex patterns --skip a_hundred_to_a_hundred_thousand
+        run --test search -- engines regex patterns --skip gpu --skip a_hundred_to_a_hundred_thousand
         run --test filter -- scan::
         run --test messages
         ;;
