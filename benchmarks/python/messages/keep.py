@@ -5,8 +5,8 @@ promise: everything is on disk when they answer.
             [--postgres FOLDER] [--questdb JAR] [--only WORD,…] [--json FILE]
 
 The orders of `orders.py`. quarrier and DuckDB read JSON lines; PostgreSQL and QuestDB read CSV, which they parse
-faster. Contenders take turns, and what each has stored is compared before a time is taken. A contender whose files
-are missing is reported and left out.
+faster. Contenders take turns. What each has stored is compared before a time is taken, and the number of messages
+in every round. A contender whose files are missing is reported and left out.
 
 `quarrier load` writes the log and no columns: these are stored when a server or Python opens the folder, which
 `quarrier load, columns` includes. `quarrier reindex` rebuilds the columns in memory; `quarrier query` does so from
@@ -68,6 +68,10 @@ class Turn:
     def facts(self) -> Facts | None:
         """The stored orders as numbers; None if nothing is stored."""
         raise NotImplementedError
+
+    def count(self) -> int | None:
+        """The number of stored orders; None if `load` has compared it."""
+        return None
 
     def end(self) -> None:
         pass
@@ -197,6 +201,9 @@ class DuckDb(Turn):
         rows = self.contender.call("ask_file", str(self.path), FACTS.replace("sum(", "sum_no_overflow("))[1]
         return ["|".join(map(str, row)) for row in rows]
 
+    def count(self) -> int:
+        return self.contender.call("ask_file", str(self.path), "SELECT count(*) FROM m")[1][0][0]
+
     def end(self) -> None:
         self.contender.end()
         self.prepare()
@@ -219,6 +226,9 @@ class PostgresCopy(Turn):
 
     def facts(self) -> Facts:
         return self.server.ask(FACTS)
+
+    def count(self) -> int:
+        return int(self.server.ask("SELECT count(*) FROM m")[0])
 
     def end(self) -> None:
         self.server.stop()
@@ -368,13 +378,13 @@ def main() -> None:
             for turn in found:
                 turn.prepare()
                 seconds, used = turn.load()
-                facts = turn.facts()
-                if facts is not None:
-                    compare(true, facts, f"what {turn.name} stored")
-                # The first round warms up, and checks.
+                # The first round warms up and compares all.
                 if number:
+                    compare(arguments.rows, turn.count() or arguments.rows, f"messages of {turn.name}")
                     times.add(turn.name, seconds)
                     cpu.add(turn.name, used)
+                elif (facts := turn.facts()) is not None:
+                    compare(true, facts, f"messages of {turn.name}")
                 print(f"round {number}: {turn.name}: {seconds:.3f} s", file=sys.stderr)
         size = source.stat().st_size
         table(f"{arguments.rows:,} messages, {size / 1e6:,.0f} MB of JSON lines", times, cpu, arguments.rows)

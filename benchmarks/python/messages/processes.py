@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 
 #: Rows of text, as psql prints them.
 Facts = list[str]
-START_SECONDS_MAX = 120
+WAIT_SECONDS_MAX = 600
 #: Columns of the orders for PostgreSQL and for quarrier.
 COLUMNS = (
     "id bigint, symbol text, side text, price double precision, qty bigint, ts bigint, account text, "
@@ -135,7 +135,7 @@ class Server:
         assert self.process
         start = time.perf_counter()
         while not self.answers():
-            if self.process.poll() is not None or time.perf_counter() - start > START_SECONDS_MAX:
+            if self.process.poll() is not None or time.perf_counter() - start > WAIT_SECONDS_MAX:
                 sys.exit(f"{self.name} did not start: {self.output.read_text(errors='replace')[-800:]}")
             time.sleep(0.01)
         return time.perf_counter() - start
