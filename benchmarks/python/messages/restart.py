@@ -62,7 +62,7 @@ class Sums:
         return ["|".join(map(str, [*self.values, self.first, self.last]))]
 
 
-def pieces(rows: int, piece: int, folder: Path, sums: Sums) -> Iterator[tuple[Path, int]]:
+def pieces(rows: int, piece: int, folder: Path, sums: Sums, name: str = "piece") -> Iterator[tuple[Path, int]]:
     """Writes the orders as JSON lines, piece by piece; a piece is removed when the next one is asked for."""
     import duckdb
     import pyarrow as pa
@@ -75,7 +75,7 @@ def pieces(rows: int, piece: int, folder: Path, sums: Sums) -> Iterator[tuple[Pa
             many += batch.num_rows
             sums.add(batch)
         table = pa.concat_tables(held)
-        path = folder / f"piece-{number:03}.ndjson"
+        path = folder / f"{name}-{number:03}.ndjson"
         duckdb.from_arrow(table).query("m", f"COPY (SELECT * FROM m) TO '{path}' (FORMAT json)")
         del held, table
         yield path, many
@@ -216,7 +216,8 @@ def main() -> None:
                   "reindex": reindexed(folder, arguments.rows),
                   "start": starts(folder, arguments.rows, true)}  # fmt: skip
         tail = min(arguments.piece, arguments.rows // 20)
-        for path, rows in pieces(tail, tail, arguments.data, Sums()):
+        # Under another name: a file that was loaded before is not loaded again.
+        for path, rows in pieces(tail, tail, arguments.data, Sums(), "tail"):
             half = load["seconds"] * rows / arguments.rows
             record["tail"] = with_tail(folder, path, arguments.rows, half)
         print(machine(arguments.data))
