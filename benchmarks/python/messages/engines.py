@@ -17,6 +17,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from random import Random
 from typing import Any
 
 Rows = list[list[Any]]
@@ -110,6 +111,39 @@ class DuckDB(Engine):
             f"CREATE OR REPLACE TABLE j AS SELECT * FROM read_json('{path}', format = 'newline_delimited')"
         )
         return self.ask_one("SELECT count(*) FROM j")[0][0]
+
+    def load_file(self, source: str, path: str, columns: str) -> Rows:
+        """Loads JSON lines into a new database file, with a checkpoint. `columns` declares them, or is empty."""
+        import duckdb
+
+        declared = f", columns = {columns}" if columns else ""
+        base = duckdb.connect(path, config={"threads": self.threads})
+        base.execute(
+            f"CREATE TABLE m AS SELECT * FROM read_json('{source}', format = 'newline_delimited'{declared})"
+        )
+        base.execute("CHECKPOINT")
+        base.close()
+        return []
+
+    def ask_file(self, path: str, statement: str) -> Rows:
+        import duckdb
+
+        with duckdb.connect(path, read_only=True) as base:
+            return [list(row) for row in base.execute(statement).fetchall()]
+
+    def crowd(self, statements: list[str], clients: int, seconds: float) -> list[float]:
+        """Clients that ask one of the statements after another; returns the seconds of every answer."""
+        end = time.perf_counter() + seconds
+
+        def ask(client: int) -> list[float]:
+            random, cursor, taken = Random(client), self.base.cursor(), []
+            while (start := time.perf_counter()) < end:
+                cursor.execute(random.choice(statements)).fetchall()
+                taken.append(time.perf_counter() - start)
+            return taken
+
+        with ThreadPoolExecutor(clients) as threads:
+            return [taken for each in threads.map(ask, range(clients)) for taken in each]
 
     def ask_one(self, statement: str) -> Rows:
         return [list(row) for row in self.base.cursor().execute(statement).fetchall()]

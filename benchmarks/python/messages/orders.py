@@ -3,6 +3,8 @@ two decimals, ascending times, notes of about 20 letters of which 30 % are NULL.
 the same on every machine.
 
     python orders.py ROWS FOLDER [--text ROWS]     orders-ROWS.parquet, .ndjson and .fix
+
+`make_json` and `make_csv` write the same JSON lines, and CSV, ten times as fast, by DuckDB.
 """
 
 from __future__ import annotations
@@ -136,6 +138,27 @@ def make_text(rows: int, folder: Path) -> tuple[Path, Path]:
         json_path.with_suffix(".part").rename(json_path)
         fix_path.with_suffix(".part2").rename(fix_path)
     return json_path, fix_path
+
+
+def make_json(rows: int, folder: Path) -> Path:
+    """Writes the orders as JSON lines, once."""
+    return converted(rows, folder, "ndjson", "FORMAT json")
+
+
+def make_csv(rows: int, folder: Path) -> Path:
+    """Writes the orders as CSV with a header, once. A missing note is an empty field."""
+    return converted(rows, folder, "csv", "FORMAT csv, HEADER true")
+
+
+def converted(rows: int, folder: Path, kind: str, options: str) -> Path:
+    path = folder / f"orders-v1-{rows}.{kind}"
+    if not path.exists():
+        import duckdb
+
+        part = path.with_suffix(".part")
+        duckdb.execute(f"COPY (SELECT * FROM '{make(rows, folder)}') TO '{part}' ({options})")
+        part.rename(path)
+    return path
 
 
 def as_json(order: tuple) -> str:

@@ -20,6 +20,7 @@ from typing import Any
 
 import conditions
 import orders
+from processes import cpu_seconds
 
 HERE = Path(__file__).parent
 THREADS = 2
@@ -51,6 +52,10 @@ class Contender:
         if "error" in answer:
             raise RuntimeError(f"{self.name}: {call}: {answer['error'][:300]}")
         return answer.get("seconds", 0.0), answer["result"]
+
+    def cpu_seconds(self) -> float:
+        """CPU seconds of the engine's process so far."""
+        return cpu_seconds(self.process.pid)
 
     def end(self) -> None:
         assert self.process.stdin
