@@ -1,17 +1,15 @@
-//! What a request is authorized by: header fields, logins of hosts, settings of buckets.
+//! Credentials that the caller gives: header fields, logins of hosts, settings of buckets.
 
 use std::fmt;
 
-use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
-use reqwest::{RequestBuilder, Url};
+use reqwest::header::{HeaderName, HeaderValue};
 
 use crate::error::{Error, Result};
-use crate::options::Options;
 
 /// Finds credentials that the caller keeps elsewhere, when an object that may need them is opened.
 /// The reason of a failure must not contain a secret.
 pub trait Credentials: fmt::Debug + Send + Sync {
-    /// The settings for `s3://`, which replace those in [`Options::s3`], that are `given`.
+    /// The settings for `s3://`, which replace those in [`Options::s3`](crate::Options::s3), that are `given`.
     ///
     /// # Errors
     /// Why there are none.
@@ -42,8 +40,8 @@ impl fmt::Debug for Login {
 /// A header field for requests over HTTP. `Debug` hides its value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Header {
-    name: HeaderName,
-    value: HeaderValue,
+    pub(crate) name: HeaderName,
+    pub(crate) value: HeaderValue,
 }
 
 /// Fields that this crate sets, or that change how a request or its response is transferred. So do all
@@ -113,67 +111,6 @@ impl Header {
     }
 }
 
-/// The secrets for requests to the origin of one URL.
-#[derive(Debug)]
-pub(crate) struct Secrets {
-    headers: HeaderMap,
-    login: Option<Login>,
-}
-
-impl Secrets {
-    /// The secrets for this URL. Its own user and password are sent anyway, and no other then.
-    pub(crate) fn of(url: &Url, options: &Options) -> Result<Self> {
-        let mut headers = HeaderMap::new();
-        for Header { name, value } in &options.headers {
-            if headers.try_append(name, value.clone()).is_err() {
-                return Err(Error::Setup { reason: "there are too many headers".to_string() });
-            }
-        }
-        let has_login = headers.contains_key(AUTHORIZATION) || has_user(url);
-        let login = match (&options.credentials, url.host_str()) {
-            (Some(credentials), Some(host)) if !has_login => {
-                credentials.login(host).map_err(|reason| Error::Setup { reason })?
-            }
-            _ => None,
-        };
-        Ok(Secrets { headers, login })
-    }
-
-    /// The request with these secrets.
-    pub(crate) fn add_to(&self, request: RequestBuilder) -> RequestBuilder {
-        let request = request.headers(self.headers.clone());
-        match &self.login {
-            Some(Login { user, password }) => request.basic_auth(user, Some(password)),
-            None => request,
-        }
-    }
-}
-
-fn has_user(url: &Url) -> bool {
-    !url.username().is_empty() || url.password().is_some()
-}
-
-/// A URL to request, which may be the target of redirects.
-#[derive(Debug, Clone)]
-pub(crate) struct Hop {
-    pub(crate) url: Url,
-    /// Whether all URLs up to this one have the same scheme, host and port, so that it gets the secrets.
-    pub(crate) is_own: bool,
-}
-
-impl Hop {
-    /// The target of a redirect from here. One with the same origin keeps the user of the URL.
-    pub(crate) fn to(&self, mut url: Url) -> Self {
-        let is_own = self.is_own && self.url.origin() == url.origin();
-        if is_own && has_user(&self.url) && !has_user(&url) {
-            // Neither fails for a URL with a host.
-            let _ = url.set_username(self.url.username());
-            let _ = url.set_password(self.url.password());
-        }
-        Hop { url, is_own }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -201,18 +138,5 @@ mod tests {
         let header = Header::parse("Authorization:  Bearer hidden: é\t").unwrap();
         assert_eq!(header.value.as_bytes(), "Bearer hidden: é".as_bytes());
         assert!(!format!("{header:?}").contains("hidden"), "{header:?}");
-    }
-
-    #[test]
-    fn only_targets_of_the_same_origin_are_own_and_never_again_after_another() {
-        let start = Hop { url: Url::parse("https://me:p%40@h/a").unwrap(), is_own: true };
-        let hop = |from: &Hop, text: &str| from.to(from.url.join(text).unwrap());
-        let same = hop(&start, "https://h:443/b");
-        assert_eq!((same.url.as_str(), same.is_own), ("https://me:p%40@h/b", true));
-        for other in ["https://h:444/b", "http://h/b", "https://h.evil/b", "https://x@g/b"] {
-            let away = hop(&start, other);
-            assert!(!away.is_own && !away.url.as_str().contains("me:"), "{other}");
-            assert!(!hop(&away, "https://h/b").is_own);
-        }
     }
 }

@@ -44,6 +44,7 @@ mod flight;
 mod link;
 mod object;
 mod opening;
+mod secrets;
 mod shared;
 mod source;
 mod streams;

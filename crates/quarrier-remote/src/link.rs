@@ -13,11 +13,11 @@ use crate::answer::{self, Answer, RangeRequest, Refusal, Version};
 use crate::bucket::{Signing, path_of};
 use crate::connector::Connector;
 use crate::counters::Counting;
-use crate::credentials::{Hop, Secrets};
 use crate::error::Result;
 use crate::fault::{Fault, again, fault_of, no_byte};
 use crate::location::{Location, Place};
 use crate::options::Timeouts;
+use crate::secrets::{Hop, Secrets};
 use crate::shared::Shared;
 
 use crate::transport::{innermost, permit_redirect, redirect_of};

@@ -76,6 +76,7 @@ mod environment;
 mod error;
 mod instructions;
 mod machine;
+mod remote_cost;
 
 pub use carve::Carve;
 pub use environment::Environment;

@@ -17,7 +17,7 @@ use super::index::IndexFile;
 use super::partition::PartitionSource;
 use super::stdin::standard_input;
 use super::{Named, Opened, kept, only_in_order};
-use crate::account::RemoteCost;
+use crate::remote_cost::RemoteCost;
 use crate::{Environment, Error, Result};
 
 /// Formats that message readers decompress themselves, in order.
