@@ -22,9 +22,10 @@ class Change(NamedTuple):
     """A row of a subscription, or progress.
 
     `change` is `=` for a row that existed at the start, `+` for an added one, `-` for a removed
-    one, `!` for one for which a condition has no value, and `>` for progress. `mark` is the position of its message in the order of commits: a
-    subscription `since` that mark continues after it. When a row of a table with a key is replaced,
-    the old row comes as `-` before the new one, with the same mark.
+    one, `!` for one for which a condition has no value, and `>` for progress. `mark` is the
+    position of its message in the order of commits: a subscription `since` that mark continues
+    after it. When a row of a table with a key is replaced, the old row comes as `-` before the new
+    one, with the same mark.
     """
 
     mark: int
@@ -131,8 +132,8 @@ class Subscription:
     def _event(self) -> tuple[str, int | None, dict[str, Any]] | None:
         """Returns the next event; None if the server has sent everything.
 
-        A row has no mark if another with the same mark follows, such as the replacement of a removed
-        row, so that a client that resumes after a break gets all of them.
+        A row has no mark if another with the same mark follows, such as the replacement of a
+        removed row, so that a client that resumes after a break gets all of them.
         """
         answer = self._opened()
         kind, data = "", ""

@@ -109,10 +109,10 @@ class Connection:
         `sql` is a query of one table; each of its rows is sent once. With `every`, such as `"1s"`,
         it may be any query: the server runs it again at this interval if messages have arrived, and
         sends the differences. With `matching`, such as `"rules (id, condition)"`, each row is sent
-        once for every condition of this table that is true for it, with the `condition_id`; a change
-        of the kind `!` means that a condition has no value for the row. `snapshot` first sends the existing rows, `since` begins after a
-        mark, and `until` ends at one. With `progress`, such as `"1s"`, changes of the kind `>`
-        report the progress at this interval.
+        once for every condition of this table that is true for it, with the `condition_id`; a
+        change of the kind `!` means that a condition has no value for the row. `snapshot` first
+        sends the existing rows, `since` begins after a mark, and `until` ends at one. With
+        `progress`, such as `"1s"`, changes of the kind `>` report the progress at this interval.
 
         After a lost connection it reconnects, a limited number of times in a row, and continues at
         the same mark: no change is missed or repeated. With `every`, a lost connection is an error.
