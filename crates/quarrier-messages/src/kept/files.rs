@@ -70,6 +70,17 @@ impl Messages {
     }
 }
 
+/// Explains why a segment that was there does not exist.
+fn gone(segment: u64, error: io::Error) -> io::Error {
+    if error.kind() != io::ErrorKind::NotFound {
+        return error;
+    }
+    let name = segment::name(segment);
+    let what =
+        format!("{name} no longer exists: retention removed its messages; read the table again");
+    io::Error::new(io::ErrorKind::NotFound, what)
+}
+
 impl Files {
     pub(super) fn new(disk: Arc<dyn Disk>) -> Self {
         let (open, idle, stretches) = Default::default();
@@ -80,7 +91,8 @@ impl Files {
         if let Some(file) = lock(&self.open).get(&segment) {
             return Ok(Arc::clone(file));
         }
-        let file: Arc<dyn DiskFile> = self.disk.open(&segment::name(segment), Access::Read)?.into();
+        let opened = self.disk.open(&segment::name(segment), Access::Read);
+        let file: Arc<dyn DiskFile> = opened.map_err(|error| gone(segment, error))?.into();
         let mut open = lock(&self.open);
         if open.len() >= OPEN_MAX {
             open.clear();

@@ -25,7 +25,7 @@ const HEAD_BYTES: usize = 4096;
 const CHECKED_BYTES: usize = HEAD_BYTES - 4;
 /// Bytes to read or write at once.
 const BUFFER_BYTES: usize = 4 << 20;
-/// Another version of the program may parse messages differently.
+/// Another version of the program may parse messages differently, so it does not use the columns.
 const PROGRAM: &str = env!("CARGO_PKG_VERSION");
 const PROGRAM_BYTES: usize = 16;
 
@@ -162,7 +162,9 @@ impl Head {
         if !is_whole {
             return Err(Unused::damaged());
         }
-        if u32_at(8) != Some(VERSION) || !bytes[72..].starts_with(&program()) {
+        let is_parsed = magic == super::columns::MAGIC;
+        let is_alike = !is_parsed || bytes[72..].starts_with(&program());
+        if u32_at(8) != Some(VERSION) || !is_alike {
             return Err(Unused::For("was written by another version".to_string()));
         }
         let mut numbers = [0; 5];

@@ -31,7 +31,7 @@ use super::publishers::Publishers;
 use super::queue::{Item, Queue, Reply};
 use super::reader::LOG_FOLDER;
 use super::recovered::{Recovered, recover};
-use super::retain::{Removed, Retention, retain};
+use super::retain::{Removed, Retention, is_any_before, retain};
 
 /// The result of a commit: the batch is on the disk.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -276,6 +276,11 @@ impl Log {
     /// [`Error::Io`].
     pub fn retain(&self, retention: Retention, checkpoint: u64) -> Result<Removed> {
         retain(self.disk(), retention, checkpoint)
+    }
+
+    /// Returns whether retention could remove a segment that has only messages with marks below `mark`.
+    pub(crate) fn is_any_before(&self, mark: u64) -> Result<bool> {
+        is_any_before(self.disk(), mark)
     }
 
     /// Writes the batches in the queue, records the end, and frees the space that was not needed.

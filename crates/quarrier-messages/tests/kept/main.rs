@@ -14,3 +14,5 @@ mod index;
 mod intake;
 mod keyed;
 mod resume;
+mod retention;
+mod tended;

@@ -9,6 +9,7 @@ mod options;
 mod pool;
 mod session;
 mod statement;
+mod tender;
 
 use std::collections::{BTreeSet, HashMap};
 use std::path::Path;

@@ -241,11 +241,11 @@ async fn queried(engine: &Engine, query: &str, values: &[Value]) -> Result<quarr
 }
 
 async fn made(engine: &Engine, create: &Create) -> Result<Reply> {
-    let Create { name, definition, is_optional } = create;
+    let Create { name, definition, retention, is_optional } = create;
     let is_made = match engine.shown(name) {
         Some(_) => false,
         None => {
-            let made = engine.make(name, definition.clone()).await;
+            let made = engine.make(name, (definition.clone(), *retention)).await;
             made.map_err(|error| failed(&error))?.map_err(|error| of_folder(&error))?
         }
     };

@@ -7,13 +7,16 @@
 //! ```
 
 mod load;
+mod retention;
 mod subscribe;
 
 pub use load::{KeptLoad, KeptLoaded, KeptWatch, LoadedSource};
 pub use quarrier_messages::kept::{
     AppendResult, DefinedColumn, Definition, Intake, IntakeOptions, KeptTable, Misfit,
-    PendingAppend, Progress, Stored,
+    PendingAppend, Progress, RetainResult, Stored, Tended,
 };
+pub use quarrier_messages::log::Retention;
+pub use retention::{retention_from, retention_text};
 pub use subscribe::{Changed, Subscribe, Subscription};
 
 use std::ops::Range;
@@ -182,6 +185,35 @@ impl DataFolder {
     /// [`Error::Messages`](crate::Error::Messages) if there is no such table.
     pub fn definition(&self, name: &str) -> Result<Option<Arc<Definition>>> {
         Ok(self.store.definition(name)?)
+    }
+
+    /// Bounds the age or the size of a table: messages that exceed the bounds go away, the oldest first, and
+    /// with them their rows. [`tend`](Self::tend), [`close`](Self::close) and long loads apply the bounds, in steps
+    /// of a sixteenth. In a table with a key, a row goes away when its latest message does.
+    ///
+    /// # Errors
+    /// [`Error::Messages`](crate::Error::Messages) if there is no such table, or the disk is full or fails.
+    pub fn set_retention(&self, table: &str, retention: Retention) -> Result<()> {
+        Ok(self.store.set_retention(table, retention)?)
+    }
+
+    /// Returns the bounds of a table.
+    ///
+    /// # Errors
+    /// [`Error::Messages`](crate::Error::Messages) if there is no such table.
+    pub fn retention(&self, table: &str) -> Result<Retention> {
+        Ok(self.store.retention(table)?)
+    }
+
+    /// Does the work that keeps an open folder fast and small: merges tables that grew in small steps, removes
+    /// messages that exceed the bounds of their tables, and stores checkpoints. To be called about once a second
+    /// by one thread.
+    ///
+    /// # Errors
+    /// [`Error::Messages`](crate::Error::Messages) if the disk is full or fails. Nothing is lost, and the next
+    /// call tries again.
+    pub fn tend(&self, workers: usize, stop: &AtomicBool) -> Result<Tended> {
+        Ok(self.store.tend(workers, stop)?)
     }
 
     /// Begins to gather messages that arrive piece by piece.

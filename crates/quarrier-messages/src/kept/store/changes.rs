@@ -8,7 +8,7 @@ use quarrier_core::sync::lock;
 use super::Store;
 use crate::kept::changes::Changes;
 use crate::kept::index::Extent;
-use crate::kept::snapshot::Making;
+use crate::kept::snapshot::{Making, Snapshot};
 use crate::log::{self, Growth, Log, LogState};
 use crate::{Error, Result, Schema};
 
@@ -38,22 +38,23 @@ impl Store {
     /// # Panics
     /// If a worker panics.
     pub fn whole(&self, name: &str, workers: usize, stop: &AtomicBool) -> Result<Changes> {
-        let table = self.table(name, workers, stop)?;
-        let state = lock(&self.state);
-        let number = self.number(&state, name)?;
-        let all = state.index.extents(number);
-        // Meanwhile, more messages may have arrived, and a table of all of them may have been built.
-        let snapshot = state.snapshots.get(&number);
-        let (table, batches) = match snapshot {
-            Some(snapshot) => (Arc::clone(&snapshot.table), snapshot.batches),
-            None => (table, all.len()),
-        };
-        let mark = mark_before(all.get(batches), state.index.next_mark);
-        if let Some(marked) = snapshot.and_then(|snapshot| snapshot.marked.as_ref()) {
-            return Ok(Changes::marked(table, Arc::clone(marked), mark));
+        loop {
+            self.table(name, workers, stop)?;
+            let state = lock(&self.state);
+            let number = self.number(&state, name)?;
+            // Meanwhile, more messages may have arrived, and a table of all of them may have been built. Or
+            // retention may have removed some, or a rebuild the table.
+            let listed = state.index.listed(number);
+            let snapshot = state.snapshots.get(&number).filter(|it| it.gone == listed.gone);
+            let Some(Snapshot { table, end, marked, .. }) = snapshot.cloned() else { continue };
+            let (all, batches) = (listed.extents.as_slice(), listed.before(end));
+            let mark = mark_before(all.get(batches), state.index.next_mark);
+            if let Some(marked) = marked {
+                return Ok(Changes::marked(table, marked, mark));
+            }
+            let extents = all.get(..batches).unwrap_or(all);
+            return Changes::new(table, extents, mark).ok_or_else(|| self.uneven(name));
         }
-        let extents = all.get(..batches).unwrap_or(all);
-        Changes::new(table, extents, mark).ok_or_else(|| self.uneven(name))
     }
 
     /// Returns the messages of a table with marks above `after`, as many as are parsed at once; none if there
@@ -76,12 +77,13 @@ impl Store {
     ) -> Result<Changes> {
         self.refresh();
         let from = after.saturating_add(1);
-        if let Some(oldest) = self.recovered.oldest_mark.filter(|oldest| from < *oldest) {
-            return Err(Error::Log(log::Error::Gone { mark: from, oldest }));
-        }
         let (number, extents, mark) = {
             let state = lock(&self.state);
             let number = self.number(&state, name)?;
+            let oldest = self.first_mark(&state, number);
+            if from < oldest {
+                return Err(Error::Log(log::Error::Gone { mark: from, oldest }));
+            }
             let all = state.index.extents(number);
             let first = all.partition_point(|extent| extent.marks.end <= from);
             let all = &all[first..];
@@ -99,7 +101,8 @@ impl Store {
             return self.keyed_changes((name, number, &definition), (&extents, mark), stop);
         }
         let (place, files) = (&self.named(name), &self.files);
-        let making = Making { name: place, files, workers: 1, stop, schema: Some(schema) };
+        let making =
+            Making { name: place, files, workers: 1, stop, schema: Some(schema), is_tended: false };
         let table = Arc::new(making.parsed(&extents)?);
         Changes::new(table, &extents, mark).ok_or_else(|| self.uneven(name))
     }

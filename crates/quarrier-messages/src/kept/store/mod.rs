@@ -4,6 +4,11 @@ mod changes;
 mod checkpoint;
 mod keyed;
 mod open;
+mod retain;
+mod tend;
+
+pub use retain::RetainResult;
+pub use tend::Tended;
 
 use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};
@@ -11,7 +16,7 @@ use std::fs;
 use std::io::{self, Read};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use quarrier_core::sync::lock;
@@ -21,10 +26,11 @@ use super::columns::{self, ColumnFiles};
 use super::definition::Definition;
 use super::files::Files;
 use super::history::History;
-use super::index::{Extent, Index, KeptTable};
+use super::index::{Extent, Index, KeptTable, Listed};
 use super::intake::{self, Intake, IntakeOptions, PendingAppend};
 use super::keyed::{Keyed, is_removal};
 use super::load::{self, LoadOptions, LoadWatch, Origin, Stored};
+use super::retained::Retained;
 use super::run::Run;
 use super::snapshot::{Making, Snapshot, runs};
 use super::spool::Spool;
@@ -74,6 +80,10 @@ pub struct Store {
     /// with a key.
     past: Mutex<HashMap<u32, (History, u64)>>,
     notices: Mutex<Vec<String>>,
+    /// One thread at a time removes messages.
+    retaining: Mutex<()>,
+    /// Whether a thread merges small segments in the background.
+    is_tended: AtomicBool,
 }
 
 /// The rows of a table with a key, once requested.
@@ -89,6 +99,10 @@ struct State {
     keyed: HashMap<u32, KeyedCell>,
     /// Bytes of the batches in the index file.
     indexed_bytes: u64,
+    retained: Retained,
+    /// Bytes of batches appended since the folder was opened, and their number when retention was applied last.
+    appended_bytes: u64,
+    retained_at: u64,
 }
 
 /// Returns whether `path` is a segment of a log, or a data folder.
@@ -114,11 +128,12 @@ impl Store {
         &self.recovered
     }
 
-    /// Returns whether the names or declarations of tables are damaged. One intact copy of them is enough;
-    /// without any, tables are called by their numbers, and infer their columns from their messages.
+    /// Returns whether the names, declarations or bounds of tables are damaged. One intact copy of them is
+    /// enough; without any, tables are called by their numbers, infer their columns from their messages, and
+    /// keep all messages.
     pub fn is_catalog_damaged(&self) -> bool {
         let state = lock(&self.state);
-        state.catalog.is_damaged || state.definitions.is_damaged
+        state.catalog.is_damaged || state.definitions.is_damaged || state.retained.is_damaged
     }
 
     /// Returns whether the folder was opened for writing.
@@ -242,7 +257,7 @@ impl Store {
             self.log.as_ref().is_none_or(|log| log.next_mark() <= state.index.next_mark.max(1));
         let number = self.number(&state, name).ok().filter(|_| is_read)?;
         let snapshot = state.snapshots.get(&number)?;
-        let is_newest = snapshot.batches == state.index.extents(number).len();
+        let is_newest = snapshot.is_of(&state.index.listed(number));
         is_newest.then(|| Arc::clone(&snapshot.table))
     }
 
@@ -270,43 +285,84 @@ impl Store {
         (workers, stop): (usize, &AtomicBool),
         stored: Option<&ColumnFiles>,
     ) -> Result<Arc<Table>> {
-        self.refresh();
-        let (number, extents, known) = {
-            let state = lock(&self.state);
-            let number = self.number(&state, name)?;
-            let known = state.snapshots.get(&number).cloned();
-            let extents = state.index.extents(number);
-            if let Some(known) = known.as_ref().filter(|it| it.batches == extents.len()) {
-                return Ok(Arc::clone(&known.table));
+        loop {
+            self.refresh();
+            let (number, listed, known, from) = {
+                let state = lock(&self.state);
+                let number = self.number(&state, name)?;
+                let known = state.snapshots.get(&number).cloned();
+                let listed = state.index.listed(number);
+                if let Some(known) = known.as_ref().filter(|it| it.is_of(&listed)) {
+                    return Ok(Arc::clone(&known.table));
+                }
+                (number, listed, known, self.first_mark(&state, number))
+            };
+            let made =
+                self.made_from((name, number, from), (listed, known), (workers, stop), stored);
+            // Retention may have removed messages meanwhile, even their files.
+            let is_cut = || self.first_mark(&lock(&self.state), number) > from;
+            match made {
+                Ok(Some(table)) => return Ok(table),
+                Ok(None) => {}
+                Err(_) if is_cut() && !stop.load(Ordering::Relaxed) => {}
+                Err(error) => return Err(error),
             }
-            (number, extents.to_vec(), known)
-        };
+        }
+    }
+
+    /// Builds a table of these batches; None if retention removed some of them meanwhile.
+    fn made_from(
+        &self,
+        (name, number, from): (&str, u32, u64),
+        (listed, known): (Listed, Option<Snapshot>),
+        (workers, stop): (usize, &AtomicBool),
+        stored: Option<&ColumnFiles>,
+    ) -> Result<Option<Arc<Table>>> {
         let definition = self.definition_of(number);
         let schema = definition.as_ref().map(|definition| definition.schema());
         let (name, files) = (&self.named(name), &self.files);
-        let making = Making { name, files, workers, stop, schema: schema.as_ref() };
-        let keyed = definition.filter(|definition| !definition.key().is_empty());
-        let read = |stored: &ColumnFiles| stored.read(number, &extents, self.is_writable());
+        let is_tended = self.is_tended.load(Ordering::Relaxed);
+        let making = Making { name, files, workers, stop, schema: schema.as_ref(), is_tended };
+        let keyed = definition.as_deref().filter(|definition| !definition.key().is_empty());
+        let about = (self.is_writable(), from > 1);
+        let read = |stored: &ColumnFiles| stored.read((number, &listed), about);
         let snapshot = match keyed {
             Some(definition) => {
                 let read = || stored.and_then(|stored| Some((read(stored)?, stored)));
-                self.keyed_snapshot((number, &definition), &making, &extents, read)?
+                let made =
+                    self.keyed_snapshot((number, definition, from), &making, &listed, read)?;
+                let Some(made) = made else { return Ok(None) };
+                made
             }
             None => {
-                let known = known.or_else(|| stored.and_then(read));
-                making.table(known.as_ref(), &extents)?
+                let trim = |it: Snapshot| it.trimmed(&listed, definition.as_deref(), workers);
+                let known = known.and_then(trim).or_else(|| stored.and_then(read));
+                making.table(known.as_ref(), &listed)?
             }
         };
-        {
-            let mut state = lock(&self.state);
-            let newest = state.snapshots.entry(number).or_insert_with(|| snapshot.clone());
-            if newest.batches < snapshot.batches {
-                *newest = snapshot.clone();
-            }
-        }
+        self.put_snapshot(number, &snapshot);
         // A failure to store its columns does not affect the table.
-        let _ = self.store(number, &snapshot, &extents, Some(self.checkpoint_bytes));
-        Ok(snapshot.table)
+        let _ = self.store(number, &snapshot, &listed, Some(self.checkpoint_bytes));
+        Ok(Some(snapshot.table))
+    }
+
+    /// Offers a snapshot to later requests, unless a newer one is there or retention has made it obsolete.
+    fn put_snapshot(&self, number: u32, snapshot: &Snapshot) {
+        let mut state = lock(&self.state);
+        if state.index.listed(number).gone != snapshot.gone {
+            return;
+        }
+        let newest = state.snapshots.entry(number).or_insert_with(|| snapshot.clone());
+        if newest.gone != snapshot.gone || newest.end < snapshot.end {
+            *newest = snapshot.clone();
+        }
+    }
+
+    /// Returns the mark from which the log has all messages of a table.
+    fn first_mark(&self, state: &State, number: u32) -> u64 {
+        // Segments that retention did not remove are lost.
+        let oldest = self.recovered.oldest_mark.filter(|oldest| *oldest > state.retained.removed);
+        state.retained.bounds(number).from.max(oldest.unwrap_or(1))
     }
 
     /// Drops all tables built so far.
@@ -372,13 +428,18 @@ impl Store {
         runs(&self.place, &self.files, &extents)
     }
 
-    /// Ends writing: stores the columns of tables that have grown, records the end of the log, and frees the
-    /// space that the log did not need.
+    /// Ends writing: applies retention, stores the columns of tables that have grown, records the end of the log,
+    /// and frees the space that the log did not need.
     ///
     /// # Errors
     /// [`Error::Log`] if the end could not be recorded. No message is lost even then.
     pub fn close(mut self) -> Result<()> {
         // The log has all data of these columns.
+        let is_bounded = lock(&self.state).retained.tables().next().is_some();
+        if is_bounded {
+            // What remains goes away later.
+            let _ = self.retain();
+        }
         let _ = self.store_all(Some(self.checkpoint_bytes.min(columns::BYTES_MIN)));
         let _ = self.store_index(Some(self.checkpoint_bytes));
         self.log.take().map_or(Ok(()), |log| Ok(log.close()?))
@@ -424,6 +485,7 @@ impl Store {
                 Cow::Owned(messages.map(|it| it.bytes().to_vec()).unwrap_or_default())
             };
             state.index.add_with(&entry, payload);
+            state.appended_bytes += u64::from(entry.place().bytes);
         }
     }
 
