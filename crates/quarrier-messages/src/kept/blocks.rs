@@ -2,6 +2,7 @@
 
 use super::definition::{Checker, Judge};
 use super::encoding::is_apart;
+use super::observe::{Both, FieldPairs, ObserverWorker, Watched};
 use crate::Fault;
 use crate::build::{Cell, FieldId, Row};
 use crate::frame::{Reader, Rejected, Taker};
@@ -46,6 +47,21 @@ pub(super) fn checked_by(
     match checker {
         Some(checker) => judged(checker, reader, block, how, limits),
         None => judged(&mut Nothing, reader, block, how, limits),
+    }
+}
+
+/// Like `checked_by`, and passes the messages to an observer.
+pub(super) fn observed<W: ObserverWorker>(
+    (checker, fields): (Option<&mut Checker<'_>>, &mut FieldPairs),
+    worker: &mut W,
+    reader: &mut FormatReader,
+    block: (&Block, Vec<u8>),
+    how: (Encoding, &[u8]),
+    limits: &Limits,
+) -> Checked {
+    match checker {
+        Some(judge) => judged(&mut Both { judge, worker, fields }, reader, block, how, limits),
+        None => judged(&mut Watched(worker), reader, block, how, limits),
     }
 }
 
@@ -161,14 +177,21 @@ impl<J: Judge> Taker for Counter<'_, J> {
     #[inline(always)]
     fn commit(&mut self, message: &[u8], _at: usize, _line: u64) {
         match self.judge.verdict() {
-            None => self.messages += 1,
-            Some(what) => self.refuse(message, what),
+            None => {
+                self.messages += 1;
+                self.judge.accepted(message);
+            }
+            Some(what) => {
+                self.judge.discarded();
+                self.refuse(message, what);
+            }
         }
     }
 
     #[cold]
     fn reject(&mut self, reject: Rejected<'_>) {
         self.judge.verdict();
+        self.judge.discarded();
         self.leave_out(reject);
     }
 }
@@ -191,10 +214,12 @@ impl<J: Judge> Taker for Joiner<'_, J> {
             self.payload.extend_from_slice(message);
             self.payload.push(b'\n');
         }
+        self.judge.discarded();
     }
 
     fn reject(&mut self, _reject: Rejected<'_>) {
         self.judge.verdict();
+        self.judge.discarded();
     }
 }
 

@@ -78,6 +78,11 @@ impl Filtered {
         }
     }
 
+    /// Makes the outcome of conditions that were evaluated elsewhere.
+    pub(crate) fn counted(conditions: &Arc<Conditions>, counts: Vec<u64>, messages: u64) -> Self {
+        Filtered { counts, messages, ..Filtered::new(conditions) }
+    }
+
     /// Adds a run, and keeps its source if it is the largest so far.
     fn add(&mut self, run: Run, source: Option<Box<dyn Source>>) {
         let most = self.largest.as_ref().map_or(0, |largest| self.runs[largest.run].bytes);
@@ -134,6 +139,11 @@ impl<'f, 'w> Session<'f, 'w> {
             is_whole: true,
             bind: Duration::ZERO,
         }
+    }
+
+    /// Returns the requested columns that no message has had yet.
+    pub(super) fn into_unknown(self) -> Vec<Unknown> {
+        self.unknown
     }
 
     fn is_stopped(&self) -> bool {

@@ -10,6 +10,7 @@ mod buckets;
 mod doors;
 mod keyed;
 mod lines;
+mod many;
 mod messages;
 mod mount;
 mod starts;

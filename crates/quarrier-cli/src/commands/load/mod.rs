@@ -75,6 +75,8 @@ fn loaded(load: &Load, stop: &Arc<AtomicBool>, show: &mut Show<'_>) -> quarrier:
         .workers(load.workers)
         .compression(load.is_compressed.then_some(ZSTD_LEVEL))
         .again(load.is_again)
+        .retention(load.retention)
+        .counting(conditions.clone())
         .rejects(load.rejects.clone());
     let ran = request.run(&kept, &sources, &opener, stop, show);
     let loaded = match ran {

@@ -30,6 +30,7 @@ use super::index::{Extent, Index, KeptTable, Listed};
 use super::intake::{self, Intake, IntakeOptions, PendingAppend};
 use super::keyed::{Keyed, is_removal};
 use super::load::{self, LoadOptions, LoadWatch, Origin, Stored};
+use super::observe::{Nobody, Observer};
 use super::retained::Retained;
 use super::run::Run;
 use super::snapshot::{Making, Snapshot, runs};
@@ -232,9 +233,28 @@ impl Store {
         stop: &AtomicBool,
         watch: &mut dyn LoadWatch,
     ) -> Result<Stored> {
+        self.load_observed(table, origin, options, stop, (watch, &Nobody))
+    }
+
+    /// Like [`Store::load`], and passes every message to an observer when it is parsed: before it is in the log,
+    /// so the observations of a load that fails, or appends fewer messages, are void.
+    ///
+    /// # Errors
+    /// As [`Store::load`].
+    ///
+    /// # Panics
+    /// If a worker panics.
+    pub fn load_observed<O: Observer>(
+        &self,
+        table: &str,
+        origin: Origin<'_>,
+        options: &LoadOptions,
+        stop: &AtomicBool,
+        (watch, observer): (&mut dyn LoadWatch, &O),
+    ) -> Result<Stored> {
         let number = self.made(table)?;
         let mut watch = Indexing { store: self, watch };
-        load::load(self, number, origin, options, stop, &mut watch)
+        load::load(self, number, origin, options, stop, (&mut watch, observer))
     }
 
     /// Returns the current table. Cheap if nothing was appended since the last request; if its columns were
