@@ -1,4 +1,4 @@
-//! Header fields, logins and settings of the caller: who receives them, and who does not.
+//! Header fields, logins and settings of the caller go to their own server and to no other.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;

@@ -110,7 +110,7 @@ fn unquoted(name: &str) -> &str {
     inner('"').or_else(|| inner('\'')).unwrap_or(name)
 }
 
-/// A value without the comment behind it, which a space precedes.
+/// Returns a value without its trailing comment, which begins after a space.
 fn without_comment(value: &str) -> &str {
     let ends = value
         .char_indices()
@@ -457,7 +457,7 @@ aws_access_key_id = NO
         fn written_values_are_read_again(
             values in prop::collection::vec(("[a-z_]{1,8}", "[!-~]([ -~]{0,8}[!-~])?"), 0..8),
         ) {
-            // A value with a comment behind it ends before that.
+            // A trailing comment is not part of the value.
             let values: Vec<_> = values
                 .into_iter()
                 .map(|(key, value)| (key, value.replace(" #", "-#").replace(" ;", "-;")))
