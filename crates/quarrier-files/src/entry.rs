@@ -160,34 +160,50 @@ impl Entry {
     /// The extents of its bytes in the source, in file order, without holes and slack. For compressed
     /// files, the extents of the compressed bytes.
     pub fn extents(&self) -> Vec<Extent> {
-        self.split().0
+        let mut extents = Vec::new();
+        self.push_extents(&mut extents);
+        extents
+    }
+
+    /// Appends the [`extents`](Self::extents).
+    pub fn push_extents(&self, extents: &mut Vec<Extent>) {
+        let from = extents.len();
+        self.split(&mut |extent, is_slack| {
+            if !is_slack {
+                push(extents, from, extent);
+            }
+        });
     }
 
     /// The slack of its clusters: bytes past the end of the file, and bytes that were never written.
     pub fn slack(&self) -> Vec<Extent> {
-        let mut slack = self.split().1;
+        let mut slack = Vec::new();
+        self.split(&mut |extent, is_slack| {
+            if is_slack {
+                push(&mut slack, 0, extent);
+            }
+        });
         slack.extend_from_slice(&self.content.reserved);
         slack
     }
 
-    fn split(&self) -> (Vec<Extent>, Vec<Extent>) {
-        let (mut own, mut slack): (Vec<Extent>, Vec<Extent>) = (Vec::new(), Vec::new());
+    /// Passes the parts of the runs, in order, and whether each is slack.
+    fn split(&self, take: &mut dyn FnMut(Extent, bool)) {
         let mut left = if self.content.is_packed() { u64::MAX } else { self.size };
         for run in &self.content.runs {
             let length = run.length.min(left);
             left -= length;
             let Some(offset) = run.place else { continue };
-            push(&mut own, Extent { offset, length });
+            take(Extent { offset, length }, false);
             let (offset, length) = (offset.saturating_add(length), run.length - length);
-            push(&mut slack, Extent { offset, length });
+            take(Extent { offset, length }, true);
         }
-        (own, slack)
     }
 }
 
-/// Appends an extent, or extends the last one if contiguous with it.
-fn push(extents: &mut Vec<Extent>, extent: Extent) {
-    match extents.last_mut() {
+/// Appends an extent, or extends the last one from index `from` on if contiguous with it.
+fn push(extents: &mut Vec<Extent>, from: usize, extent: Extent) {
+    match extents[from..].last_mut() {
         _ if extent.length == 0 => {}
         Some(last) if last.offset.checked_add(last.length) == Some(extent.offset) => {
             last.length += extent.length;

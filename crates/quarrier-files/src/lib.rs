@@ -9,6 +9,7 @@
 //! as hostile: it checks offsets and counts, detects cycles of folders, and bounds the work by the
 //! length of the volume.
 
+mod ahead;
 mod apfs;
 mod btrfs;
 mod bytes;
@@ -48,5 +49,5 @@ pub use known::KnownHashes;
 pub use places::{Place, PlaceState, Places};
 pub use random::FileContent;
 pub use systems::{SkippedPartition, System, SystemKind, Systems, find};
-pub use time::format_time;
+pub use time::{format_time, write_time};
 pub use walk::Damages;

@@ -104,26 +104,32 @@ impl<'a> Part<'a> {
     }
 }
 
+#[inline]
 pub(crate) fn u16_at(bytes: &[u8], at: usize) -> u16 {
     bytes.get(at..).and_then(<[u8]>::first_chunk).map_or(0, |chunk| u16::from_le_bytes(*chunk))
 }
 
+#[inline]
 pub(crate) fn u32_at(bytes: &[u8], at: usize) -> u32 {
     bytes.get(at..).and_then(<[u8]>::first_chunk).map_or(0, |chunk| u32::from_le_bytes(*chunk))
 }
 
+#[inline]
 pub(crate) fn u64_at(bytes: &[u8], at: usize) -> u64 {
     bytes.get(at..).and_then(<[u8]>::first_chunk).map_or(0, |chunk| u64::from_le_bytes(*chunk))
 }
 
+#[inline]
 pub(crate) fn be16(bytes: &[u8], at: usize) -> u16 {
     bytes.get(at..).and_then(<[u8]>::first_chunk).map_or(0, |chunk| u16::from_be_bytes(*chunk))
 }
 
+#[inline]
 pub(crate) fn be32(bytes: &[u8], at: usize) -> u32 {
     bytes.get(at..).and_then(<[u8]>::first_chunk).map_or(0, |chunk| u32::from_be_bytes(*chunk))
 }
 
+#[inline]
 pub(crate) fn be64(bytes: &[u8], at: usize) -> u64 {
     bytes.get(at..).and_then(<[u8]>::first_chunk).map_or(0, |chunk| u64::from_be_bytes(*chunk))
 }

@@ -196,7 +196,8 @@ fn kind(part: &Part<'_>) -> Result<Option<SystemKind>> {
 
 impl System {
     /// Passes every entry to `take`, folder by folder, with deleted ones if requested. Returns soon
-    /// after `stop` becomes true. The result is the damage that was skipped.
+    /// after `stop` becomes true. The result is the damage that was skipped. Several threads read the
+    /// records of NTFS; they end with the call.
     ///
     /// # Errors
     /// [`Error::Taken`] with the error of `take`, or `Interrupted` if it was stopped;

@@ -4,14 +4,19 @@ use quarrier_core::civil;
 
 /// Formats nanoseconds since 1970 as `2019-07-04T10:20:30Z`, with as many decimals as needed.
 pub fn format_time(time: i64) -> String {
-    let (day, of_day) = civil::split(time);
-    let mut text = String::new();
-    // Writing to a string cannot fail.
-    let _ = civil::write_date(day.into(), &mut text);
-    text.push('T');
-    let _ = civil::write_time(of_day, &mut text);
-    text.push('Z');
+    let mut text = String::with_capacity("2019-07-04T10:20:30.123456789Z".len());
+    write_time(time, &mut text);
     text
+}
+
+/// Appends a time as [`format_time`] formats it.
+pub fn write_time(time: i64, text: &mut String) {
+    let (day, of_day) = civil::split(time);
+    // Writing to a string cannot fail.
+    let _ = civil::write_date(day.into(), text);
+    text.push('T');
+    let _ = civil::write_time(of_day, text);
+    text.push('Z');
 }
 
 #[cfg(test)]

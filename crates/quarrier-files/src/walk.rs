@@ -35,6 +35,13 @@ impl Damages {
         }
     }
 
+    /// Adds the damage of a part.
+    pub(crate) fn extend(&mut self, part: Damages) {
+        let counted = part.count - part.lines.len() as u64;
+        part.lines.into_iter().for_each(|line| self.add(line));
+        self.count += counted;
+    }
+
     /// All messages, with a final line for the damage that was only counted.
     pub fn describe(&self) -> Vec<String> {
         let more = self.count.saturating_sub(self.lines.len() as u64);
@@ -66,6 +73,18 @@ impl<'w> Walk<'w> {
         span: Range<u64>,
     ) -> Self {
         Walk { take, deleted, damages, stop, span, steps: 0, spent: 0 }
+    }
+
+    /// The settings of the walk, for walks of parts of the volume on other threads.
+    pub(crate) fn plain(&self) -> Plain<'w> {
+        Plain { deleted: self.deleted, stop: self.stop, span: self.span.clone() }
+    }
+
+    /// Counts the steps of a part.
+    pub(crate) fn count(&mut self, part: &Part<'_>, tally: Tally) -> Result<()> {
+        self.spent = self.spent.saturating_add(tally.spent);
+        self.steps = self.steps.saturating_add(tally.steps.saturating_sub(1));
+        if tally.steps > 0 { self.step(part) } else { Ok(()) }
     }
 
     /// Emits an entry. If its bytes would lie outside of the volume, they are marked as lost.
@@ -136,6 +155,49 @@ impl<'w> Walk<'w> {
     }
 }
 
+/// The settings of a walk.
+pub(crate) struct Plain<'w> {
+    deleted: bool,
+    stop: &'w AtomicBool,
+    span: Range<u64>,
+}
+
+/// What a walk has counted.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Tally {
+    steps: u64,
+    spent: u64,
+}
+
+impl Plain<'_> {
+    /// Lists a part of the volume with a walk of its own, which passes the entries to `send`, at most
+    /// `entries_max` at a time, until that returns false. Returns the damage and the outcome of `list`.
+    pub(crate) fn apart(
+        &self,
+        entries_max: usize,
+        send: &mut dyn FnMut(Vec<Entry>) -> bool,
+        list: &mut dyn FnMut(&mut Walk<'_>) -> Result<()>,
+    ) -> (Tally, Damages, Result<()>) {
+        let (mut entries, mut damages) = (Vec::new(), Damages::default());
+        let mut take = |entry| {
+            entries.push(entry);
+            if entries.len() < entries_max || send(std::mem::take(&mut entries)) {
+                return Ok(());
+            }
+            Err(io::ErrorKind::BrokenPipe.into())
+        };
+        let span = self.span.clone();
+        let mut walk = Walk::new(&mut take, self.deleted, &mut damages, self.stop, span);
+        let ended = list(&mut walk);
+        let tally = Tally { steps: walk.steps, spent: walk.spent };
+        if !entries.is_empty() {
+            // If nobody wants them, nobody wants the outcome.
+            send(entries);
+        }
+        (tally, damages, ended)
+    }
+}
+
 /// Runs `work` with its own walk, for reads outside of a listing: no entry is emitted.
 pub(crate) fn alone<R>(
     part: &Part<'_>,
@@ -155,8 +217,20 @@ pub(crate) fn joined(parent: &str, name: &str) -> Option<String> {
     (path.len() <= PATH_BYTES_MAX).then_some(path)
 }
 
+/// As [`joined`], for a name in bytes; bytes that are not UTF-8 become `\xNN`.
+pub(crate) fn joined_bytes(parent: &str, name: &[u8]) -> Option<String> {
+    match str::from_utf8(name) {
+        Ok(name) => joined(parent, name),
+        Err(_) => joined(parent, &name_of_bytes(name)),
+    }
+}
+
 /// Appends a name to a path. Characters that paths cannot contain become `\xNN`.
 pub(crate) fn push_name(path: &mut String, name: &str) {
+    if !name.as_bytes().iter().any(|&byte| matches!(byte, b'/' | 0)) {
+        path.push_str(name);
+        return;
+    }
     for c in name.chars() {
         match c {
             '/' => path.push_str("\\x2f"),
@@ -182,6 +256,17 @@ pub(crate) fn name_of_bytes(bytes: &[u8]) -> String {
 pub(crate) fn name_of_units(units: impl IntoIterator<Item = u16>) -> String {
     let decoded = char::decode_utf16(units);
     decoded.map(|unit| unit.unwrap_or(char::REPLACEMENT_CHARACTER)).collect()
+}
+
+/// A name from the bytes of little-endian UTF-16; unpaired surrogates become U+FFFD.
+pub(crate) fn name_of_utf16(bytes: &[u8]) -> String {
+    let is_ascii = |pair: &[u8]| pair[1] == 0 && pair[0].is_ascii();
+    if !bytes.chunks_exact(2).all(is_ascii) {
+        return name_of_units(units(bytes));
+    }
+    let mut name = String::with_capacity(bytes.len() / 2);
+    name.extend(bytes.chunks_exact(2).map(|pair| char::from(pair[0])));
+    name
 }
 
 /// Little-endian UTF-16 units.

@@ -67,6 +67,23 @@ impl CostModel {
         // If bytes are free, the cast saturates.
         if request > 0.0 { (request / byte.max(0.0)) as u64 } else { 0 }
     }
+
+    /// The model with requests so cheap that no hole of more than `bytes` is fetched: for readers that know
+    /// that nobody will read the holes, and prefer to save their bytes.
+    #[must_use]
+    pub fn with_holes_up_to(self, bytes: u64) -> Self {
+        if self.hole_bytes_max() <= bytes {
+            return self;
+        }
+        CostModel {
+            latency: Duration::from_secs(1),
+            // Half a byte more, so that rounding does not lower the limit.
+            bytes_per_second: bytes as f64 + 0.5,
+            price_per_request: 0.0,
+            price_per_byte: 0.0,
+            ..self
+        }
+    }
 }
 
 impl Merge {
@@ -189,6 +206,19 @@ mod tests {
         let merge = Merge::Cost(model);
         check(&merge, &[(3, 2), (12, 1), (47, 2)], 48, &[(0, 20), (40, 9)]);
         check(&merge, &[(5, 50)], 1000, &[(0, 20), (20, 20), (40, 20)]);
+    }
+
+    #[test]
+    fn holes_longer_than_a_limit_are_not_fetched() {
+        let model = CostModel { request_bytes_max: 0, ..CostModel::default() };
+        let limited = Merge::Cost(model.clone().with_holes_up_to(10));
+        check(&limited, &[(0, 5), (15, 5), (31, 1)], u64::MAX, &[(0, 20), (31, 1)]);
+        assert_eq!(model.clone().with_holes_up_to(0).hole_bytes_max(), 0);
+        // A limit above the cost of a request changes nothing.
+        assert_eq!(model.clone().with_holes_up_to(u64::MAX), model);
+        for bytes in (0..100_000).step_by(7).chain([999_983]) {
+            assert_eq!(model.clone().with_holes_up_to(bytes).hole_bytes_max(), bytes);
+        }
     }
 
     #[test]

@@ -24,15 +24,47 @@ pub(super) struct Filled<'a> {
 
 /// Keeps the bytes alive; dropping it returns the buffer or permit.
 enum Held<'a> {
-    Window(Shown<'a>, Lease<'a, ()>),
+    Window(Shown<'a>, Lease<'a, Permit>),
     Buffer(Lease<'a, AlignedBuffer>),
-    /// The zeros of holes, which all holes of a run share, and a buffer that bounds the number of chunks.
-    Zeros(
-        Arc<AlignedBuffer>,
-        #[expect(dead_code, reason = "held for its drop")] Lease<'a, AlignedBuffer>,
-    ),
-    /// Bytes that no window can show. These, too, count towards the maximum number of windows.
-    Own(AlignedBuffer, #[expect(dead_code, reason = "held for its drop")] Option<Lease<'a, ()>>),
+    /// The zeros of holes, which all holes of a run share.
+    Zeros(Arc<AlignedBuffer>, #[expect(dead_code, reason = "held for its drop")] Bound<'a>),
+    /// Bytes that no window can show, in the permit's buffer.
+    Copied(Lease<'a, Permit>),
+}
+
+/// Bounds the number of chunks in flight that need no buffer.
+enum Bound<'a> {
+    Buffer(#[expect(dead_code, reason = "held for its drop")] Lease<'a, AlignedBuffer>),
+    Permit(#[expect(dead_code, reason = "held for its drop")] Lease<'a, Permit>),
+}
+
+/// The permission to hold a window, and a buffer for bytes that no window can show. Pieces reuse the
+/// buffer: allocating one costs more than filling it, because its pages are cleared first.
+#[derive(Default)]
+pub(super) struct Permit(Option<AlignedBuffer>);
+
+impl Permit {
+    /// The bytes of the last piece that was copied.
+    fn bytes(&self) -> &[u8] {
+        self.0.as_deref().unwrap_or_default()
+    }
+
+    /// Reads a piece into the buffer, which is allocated, with `capacity` bytes, by the first piece.
+    fn fill(
+        &mut self,
+        source: &dyn Source,
+        piece: &Piece,
+        capacity: usize,
+        unreadable: &mut Vec<Range<u64>>,
+    ) -> Result<()> {
+        let bytes = (piece.read.end - piece.read.start) as usize;
+        let buffer = match &mut self.0 {
+            Some(buffer) if buffer.len() >= bytes => buffer,
+            // A window that the system refused is longer than pieces that have none.
+            held => held.insert(AlignedBuffer::new(bytes.max(capacity))),
+        };
+        retry::fill(source, piece.read.start, &mut buffer[..bytes], unreadable)
+    }
 }
 
 impl<'a> Filled<'a> {
@@ -44,7 +76,7 @@ impl<'a> Filled<'a> {
             Held::Window(shown, _) => shown.bytes(),
             Held::Buffer(buffer) => buffer,
             Held::Zeros(zeros, _) => zeros,
-            Held::Own(buffer, _) => buffer,
+            Held::Copied(permit) => permit.bytes(),
         };
         Chunk {
             index: piece.index,
@@ -73,13 +105,14 @@ impl<'a> Filled<'a> {
 
     /// Reads the piece again with `read_at`, whose error states the cause.
     pub(super) fn read_again(self, source: &dyn Source) -> Result<Filled<'a>> {
-        let mut unreadable = Vec::new();
-        let buffer = read_piece(source, &self.piece, &mut unreadable)?;
-        let permit = match self.held {
-            Held::Window(_, permit) => Some(permit),
-            Held::Buffer(_) | Held::Zeros(..) | Held::Own(..) => None,
+        let Filled { piece, held, .. } = self;
+        let Held::Window(_, mut permit) = held else {
+            // Only windows are torn.
+            return Ok(Filled { held, piece, unreadable: self.unreadable });
         };
-        Ok(Filled { piece: self.piece, held: Held::Own(buffer, permit), unreadable })
+        let mut unreadable = Vec::new();
+        permit.fill(source, &piece, 0, &mut unreadable)?;
+        Ok(Filled { piece, held: Held::Copied(permit), unreadable })
     }
 
     /// Returns the reason why bytes of a window disappeared after others may have seen them as
@@ -94,17 +127,6 @@ impl<'a> Filled<'a> {
             },
         }
     }
-}
-
-fn read_piece(
-    source: &dyn Source,
-    piece: &Piece,
-    unreadable: &mut Vec<Range<u64>>,
-) -> Result<AlignedBuffer> {
-    let bytes = (piece.read.end - piece.read.start) as usize;
-    let mut buffer = AlignedBuffer::new(bytes);
-    retry::fill(source, piece.read.start, &mut buffer, unreadable)?;
-    Ok(buffer)
 }
 
 /// The next item for a worker.
@@ -185,7 +207,11 @@ impl<'a> Cutter<'a> {
 pub(super) struct WindowFeed<'a> {
     pub(super) source: &'a dyn Source,
     pub(super) cutter: Cutter<'a>,
-    pub(super) permits: &'a BufferPool<()>,
+    pub(super) permits: &'a BufferPool<Permit>,
+    /// The size of the longest piece.
+    pub(super) piece_bytes: usize,
+    /// The size of buffers for pieces that no window can show.
+    pub(super) copy_bytes: usize,
     /// Without it, bytes that others may change are read into buffers.
     pub(super) promise: Option<AsData>,
 }
@@ -193,7 +219,7 @@ pub(super) struct WindowFeed<'a> {
 impl<'a> Feed<'a> for WindowFeed<'a> {
     fn next(&self, recorder: &mut Recorder) -> Option<Step<'a>> {
         let asked = Instant::now();
-        let permit = self.permits.lend()?;
+        let mut permit = self.permits.lend()?;
         recorder.waited(Stage::Read, asked);
         let start = Instant::now();
         let piece = match self.cutter.next()? {
@@ -203,20 +229,20 @@ impl<'a> Feed<'a> for WindowFeed<'a> {
         let bytes = piece.own.end - piece.own.start;
         let mut unreadable = Vec::new();
         let held = if piece.is_hole {
-            let zeros = AlignedBuffer::new((piece.read.end - piece.read.start) as usize);
-            Held::Own(zeros, Some(permit))
+            Held::Zeros(self.cutter.zeros(self.piece_bytes), Bound::Permit(permit))
         } else {
             let region = self.source.window(piece.read.clone());
             match region.and_then(|region| region.ok()?.shown(self.promise)) {
                 Some(shown) => Held::Window(shown, permit),
                 // A range that cannot be shown (across two parts of a split image) is read.
-                None => match read_piece(self.source, &piece, &mut unreadable) {
-                    Ok(buffer) => Held::Own(buffer, Some(permit)),
-                    Err(error) => {
+                None => {
+                    let read = permit.fill(self.source, &piece, self.copy_bytes, &mut unreadable);
+                    if let Err(error) = read {
                         self.cutter.close();
                         return Some(Step::Failed(piece.index, error));
                     }
-                },
+                    Held::Copied(permit)
+                }
             }
         };
         recorder.busy(Stage::Read, start, bytes);
@@ -273,7 +299,7 @@ fn fill_piece<'a>(
     let mut unreadable = Vec::new();
     if piece.is_hole {
         // All buffers have the same length.
-        let held = Held::Zeros(cutter.zeros(buffer.len()), buffer);
+        let held = Held::Zeros(cutter.zeros(buffer.len()), Bound::Buffer(buffer));
         return Step::Chunk(Filled { piece, held, unreadable });
     }
     let target = &mut buffer[..bytes];

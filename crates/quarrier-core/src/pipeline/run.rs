@@ -6,7 +6,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use super::feed::{Cutter, Feed, QueueFeed, ReadFeed, Step, WindowFeed};
+use super::feed::{Cutter, Feed, Permit, QueueFeed, ReadFeed, Step, WindowFeed};
 use super::pieces::{Part, Pieces};
 use super::plan::Memory;
 use super::stream::StreamFeed;
@@ -81,11 +81,23 @@ impl Pipeline<'_> {
         let turnstile = Turnstile::new(sink, start, Some(self.source));
         let crew =
             Crew { source: Some(self.source), kernel, stop: self.stop, epoch, timeline: &timeline };
-        let cutter = Cutter::new(Pieces::new(self.source, parts, need, plan.buffer_bytes));
+        let pieces = Pieces::new(self.source, parts, need, plan.buffer_bytes);
+        let cutter = Cutter::new(match plan.access {
+            Access::Window => pieces.along_windows(),
+            Access::Read | Access::Queue | Access::Uring => pieces,
+        });
         let hole_bytes = match plan.access {
             Access::Window => {
-                let promise = self.promise;
-                let feed = WindowFeed { source: self.source, cutter, permits: &permits, promise };
+                let copied = Pieces::copied_bytes_max(plan.buffer_bytes, need);
+                let copied = Plan { buffer_bytes: copied, ..plan.clone() };
+                let feed = WindowFeed {
+                    source: self.source,
+                    cutter,
+                    permits: &permits,
+                    piece_bytes: capacity,
+                    copy_bytes: copied.capacity_bytes(need, self.source.length()),
+                    promise: self.promise,
+                };
                 crew.work(&feed, &turnstile, plan.workers);
                 feed.cutter.skipped_bytes()
             }
@@ -184,10 +196,15 @@ pub(super) fn run_stream<K: Kernel>(
 }
 
 /// Makes permits for windows, or buffers of `capacity` bytes, whichever the plan uses.
-fn pools(plan: &Plan, capacity: usize, memory: Option<Memory<'_>>) -> (BufferPool<()>, BufferPool) {
+fn pools(
+    plan: &Plan,
+    capacity: usize,
+    memory: Option<Memory<'_>>,
+) -> (BufferPool<Permit>, BufferPool) {
     let count = plan.buffers.max(1);
     if plan.access == Access::Window {
-        return (BufferPool::new(vec![(); count]), BufferPool::new(Vec::new()));
+        let permits = (0..count).map(|_| Permit::default()).collect();
+        return (BufferPool::new(permits), BufferPool::new(Vec::new()));
     }
     let lent = memory.and_then(|memory| (0..count).map(|_| memory(capacity)).collect());
     let buffers = lent.unwrap_or_else(|| AlignedBuffer::side_by_side(count, capacity));

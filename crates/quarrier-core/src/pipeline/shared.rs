@@ -319,7 +319,10 @@ impl Shared {
                 }
                 Err(error) => {
                     state.next_chunk = self.chunks;
-                    state.failed.get_or_insert(error);
+                    // Another reader's error may be with the caller already, who gets one only.
+                    if !state.is_closed {
+                        state.failed.get_or_insert(error);
+                    }
                 }
             }
             drop(state);

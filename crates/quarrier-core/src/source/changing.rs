@@ -3,7 +3,7 @@
 use std::io;
 use std::ops::Range;
 
-use super::Source;
+use super::{Source, window_anywhere};
 use crate::region::{ChangingBytes, Region};
 
 /// A source over memory that others may write to during a run, such as an array of another thread.
@@ -37,6 +37,10 @@ impl Source for ChangingMemory<'_> {
     fn window(&self, range: Range<u64>) -> Option<io::Result<Region<'_>>> {
         let part = self.bytes.get(range.start as usize..range.end as usize);
         Some(part.map(Region::Changing).ok_or(io::ErrorKind::UnexpectedEof.into()))
+    }
+
+    fn next_window(&self, range: Range<u64>, bytes_min: u64) -> Option<Range<u64>> {
+        window_anywhere(range, bytes_min)
     }
 
     fn is_resident(&self) -> bool {

@@ -9,7 +9,7 @@ use std::path::Path;
 
 use rustix::fs::SeekFrom;
 
-use super::Source;
+use super::{Source, window_anywhere};
 use crate::error::{Error, Result};
 use crate::region::{MappedWindow, Region};
 
@@ -165,6 +165,13 @@ impl Source for FileSource {
             return None;
         }
         Some(MappedWindow::new(self.file.as_fd(), range).map(Region::Window))
+    }
+
+    fn next_window(&self, range: Range<u64>, bytes_min: u64) -> Option<Range<u64>> {
+        if !self.is_regular || self.direct.is_some() {
+            return None;
+        }
+        window_anywhere(range, bytes_min)
     }
 
     fn is_resident(&self) -> bool {

@@ -3,7 +3,7 @@
 use std::io;
 use std::ops::Range;
 
-use super::Source;
+use super::{Source, window_anywhere};
 use crate::region::Region;
 
 /// A source over bytes in memory. Nothing is copied: chunks are slices of it.
@@ -43,6 +43,10 @@ impl<B: AsRef<[u8]> + Send + Sync> Source for Memory<B> {
             Some(slice) => Ok(Region::Borrowed(slice)),
             None => Err(io::ErrorKind::UnexpectedEof.into()),
         })
+    }
+
+    fn next_window(&self, range: Range<u64>, bytes_min: u64) -> Option<Range<u64>> {
+        window_anywhere(range, bytes_min)
     }
 
     fn is_resident(&self) -> bool {

@@ -5,6 +5,7 @@ mod file;
 mod memory;
 mod open;
 mod polled;
+mod renamed;
 mod split;
 
 pub use changing::ChangingMemory;
@@ -12,6 +13,7 @@ pub use file::FileSource;
 pub use memory::Memory;
 pub use open::{open, open_direct, open_in_order};
 pub use polled::Polled;
+pub use renamed::Renamed;
 pub use split::SplitSource;
 
 use std::io;
@@ -68,6 +70,16 @@ pub trait Source: Send + Sync {
         None
     }
 
+    /// Returns the first part of `range`, of at least `bytes_min` bytes, that one
+    /// [`window`](Source::window) can show, as long as it may be within `range`. The pipeline ends
+    /// chunks where windows end, so that it must copy little of a fragmented image.
+    ///
+    /// A source that implements `window` implements this, too. `range` must lie within the length.
+    fn next_window(&self, range: Range<u64>, bytes_min: u64) -> Option<Range<u64>> {
+        let _ = (range, bytes_min);
+        None
+    }
+
     /// Whether windows cost no disk access: memory, or a file in the page cache.
     fn is_resident(&self) -> bool {
         false
@@ -120,6 +132,10 @@ macro_rules! delegate {
                 (**self).window(range)
             }
 
+            fn next_window(&self, range: Range<u64>, bytes_min: u64) -> Option<Range<u64>> {
+                (**self).next_window(range, bytes_min)
+            }
+
             fn is_resident(&self) -> bool {
                 (**self).is_resident()
             }
@@ -142,6 +158,12 @@ macro_rules! delegate {
 
 delegate!(Arc);
 delegate!(Box);
+
+/// Returns `range` if it has `bytes_min` bytes: the [`next_window`](Source::next_window) of sources
+/// that can show any range.
+pub fn window_anywhere(range: Range<u64>, bytes_min: u64) -> Option<Range<u64>> {
+    (range.start < range.end && range.end - range.start >= bytes_min).then_some(range)
+}
 
 /// Reads until `buffer` is full or no byte is left, and returns the number of bytes read.
 ///

@@ -138,6 +138,22 @@ impl Source for SplitSource {
         part.window(inner)
     }
 
+    fn next_window(&self, range: Range<u64>, bytes_min: u64) -> Option<Range<u64>> {
+        for (start, part) in &self.parts[self.part_at(range.start)..] {
+            if *start >= range.end {
+                break;
+            }
+            let from = range.start.max(*start) - start;
+            let to = (range.end - start).min(part.length());
+            if from < to
+                && let Some(window) = part.next_window(from..to, bytes_min)
+            {
+                return Some(window.start + start..window.end + start);
+            }
+        }
+        None
+    }
+
     fn is_resident(&self) -> bool {
         self.parts.iter().all(|(_, part)| part.is_resident())
     }

@@ -1,6 +1,7 @@
 //! The feed for workers in other processes: every chunk once, in slots that nobody else uses.
 
 use std::collections::BTreeMap;
+use std::sync::{Arc, Barrier};
 use std::time::Duration;
 
 use proptest::prelude::*;
@@ -106,6 +107,40 @@ fn a_source_that_is_gone_ends_the_feed_with_its_error_once() {
         let error = drain(&feed, 1).unwrap_err().to_string();
         assert!(error.contains("gone"), "{error}");
         assert_eq!(feed.next(PATIENCE).unwrap(), Delivery::Ended);
+    });
+}
+
+/// Two readers fail, the second after the caller has the error of the first.
+#[test]
+fn a_second_reader_that_fails_later_adds_no_error() {
+    struct Later(Arc<Barrier>);
+    impl Source for Later {
+        fn name(&self) -> &str {
+            "later"
+        }
+        fn length(&self) -> u64 {
+            2_000
+        }
+        fn read_at(&self, offset: u64, _: &mut [u8]) -> std::io::Result<usize> {
+            // Both readers are here before either fails.
+            self.0.wait();
+            if offset >= 1_000 {
+                self.0.wait();
+            }
+            Err(std::io::Error::from_raw_os_error(libc::ENODEV))
+        }
+    }
+    without_hanging(|| {
+        let both = Arc::new(Barrier::new(2));
+        let feed = feed(Later(Arc::clone(&both)), 1_000, 0, 2);
+        feed.start(2).unwrap();
+        assert!(feed.next(PATIENCE).is_err());
+        both.wait();
+        let soon = Duration::from_millis(20);
+        assert!((0..5).all(|_| {
+            std::thread::sleep(soon);
+            matches!(feed.next(soon), Ok(Delivery::Ended))
+        }));
     });
 }
 

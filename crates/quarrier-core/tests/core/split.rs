@@ -2,11 +2,12 @@
 
 use std::path::Path;
 
+use proptest::prelude::*;
 use quarrier_core::Error;
-use quarrier_core::pipeline::{Need, Pipeline};
+use quarrier_core::pipeline::{Access, Need, Pipeline};
 use quarrier_core::source::{FileSource, Memory, Source, SplitSource, open, read_full_at};
 
-use crate::census::{ACCESSES, Census, as_data, check_whole, collect, noise};
+use crate::census::{ACCESSES, Census, as_data, check_whole, collect, for_all, noise};
 use crate::faults::{FailingSource, ShrinkingSource, SparseSource};
 
 /// Writes `bytes` in parts of these lengths to `image.001` and so on.
@@ -48,6 +49,46 @@ fn a_split_image_has_the_bytes_of_its_parts_joined() {
                 check_whole(&pipeline, &bytes, Need { skip_zeros: true, ..need });
             }
         }
+    }
+}
+
+#[test]
+fn parts_of_any_length_are_shown_and_copied_as_their_bytes_joined() {
+    let length = || prop_oneof![1usize..50, 1usize..9_000, 100_000usize..700_000];
+    let around = || prop_oneof![0usize..50, 0usize..9_000];
+    let sizes = prop_oneof![3_000usize..20_000, 100_000usize..3_000_000];
+    let input = (prop::collection::vec(length(), 1..9), (around(), around()), sizes);
+    for_all(60, input, |(lengths, (before_bytes, after_bytes), buffer_bytes)| {
+        let bytes = noise(lengths.iter().sum());
+        let folder = tempfile::tempdir().unwrap();
+        write_parts(folder.path(), &bytes, &lengths);
+        let files = SplitSource::open(&folder.path().join("image.001")).unwrap();
+        let need = Need { before_bytes, after_bytes, skip_zeros: false };
+        for source in [&files, &in_memory(&bytes, &lengths)] {
+            let pipeline = Pipeline::new(source).access(Access::Window).workers(2);
+            check_whole(&pipeline.clone().buffer_bytes(buffer_bytes), &bytes, need);
+            check_whole(&pipeline, &bytes, need);
+        }
+    });
+}
+
+#[test]
+fn windows_are_found_within_parts() {
+    let bytes = noise(30_000);
+    let source = in_memory(&bytes, &[1_000, 0, 9_000, 20_000]);
+    for (range, bytes_min, window) in [
+        (0..30_000, 1, Some(0..1_000)),
+        (0..30_000, 1_001, Some(1_000..10_000)),
+        (500..30_000, 501, Some(1_000..10_000)),
+        (2_000..30_000, 9_000, Some(10_000..30_000)),
+        (2_000..18_000, 8_001, None),
+        (0..30_000, 20_001, None),
+    ] {
+        assert_eq!(
+            source.next_window(range.clone(), bytes_min),
+            window,
+            "{bytes_min} of {range:?}"
+        );
     }
 }
 

@@ -18,7 +18,7 @@ use inode::{Files, Inode, Name, inode, names};
 use crate::entry::{Entry, Kind, State};
 use crate::error::Result;
 use crate::part::{BOOT_BYTES, Part, u32_at, u64_at};
-use crate::walk::{Walk, joined, name_of_bytes, push_name};
+use crate::walk::{Walk, joined_bytes, name_of_bytes, push_name};
 
 const VOLUME: &[u8] = b"APSB";
 const ROOT: u64 = 2;
@@ -197,7 +197,7 @@ impl Lister<'_, '_, '_> {
 
     fn name(&mut self, folder: &Folder, name: &Name, walk: &mut Walk<'_>) -> Result<()> {
         walk.step(self.part)?;
-        let Some(path) = joined(&folder.path, &name_of_bytes(&name.name)) else {
+        let Some(path) = joined_bytes(&folder.path, &name.name) else {
             walk.damaged(self.part, 0, "folders nested too deeply");
             return Ok(());
         };

@@ -21,7 +21,7 @@ use superblock::Root;
 use crate::entry::{Entry, Kind, State};
 use crate::error::{Result, known};
 use crate::part::{Part, u16_at, u64_at};
-use crate::walk::{Walk, joined, name_of_bytes};
+use crate::walk::{Walk, joined, joined_bytes};
 
 /// The number of the top-level file tree, which contains all subvolumes.
 const FILES: u64 = 5;
@@ -231,7 +231,7 @@ impl Lister<'_, '_> {
         let root = self.roots.get(&files.id).map(|(_, path)| path.clone());
         let mut path = path.or(root);
         for name in names.into_iter().rev() {
-            path = path.and_then(|path| joined(&path, &name_of_bytes(&name)));
+            path = path.and_then(|path| joined_bytes(&path, &name));
         }
         Ok(path)
     }
@@ -260,7 +260,7 @@ impl Lister<'_, '_> {
 
     fn name(&mut self, folder: &Folder, name: &Name, walk: &mut Walk<'_>) -> Result<()> {
         walk.step(self.part)?;
-        let Some(path) = joined(&folder.path, &name_of_bytes(&name.name)) else {
+        let Some(path) = joined_bytes(&folder.path, &name.name) else {
             walk.damaged(self.part, 0, "folders nested too deeply");
             return Ok(());
         };

@@ -12,10 +12,11 @@ const INLINE_HEAD_BYTES: usize = 4;
 const INLINE_BYTES: usize = 60;
 
 /// A name in a folder.
-pub(super) struct Name {
+#[derive(Clone, Copy)]
+pub(super) struct Name<'b> {
     /// 0 if no longer known.
     pub(super) inode: u32,
-    pub(super) name: Vec<u8>,
+    pub(super) name: &'b [u8],
     pub(super) kind: Option<Kind>,
     pub(super) is_deleted: bool,
 }
@@ -25,37 +26,31 @@ pub(super) struct Names<'v> {
     layout: &'v Layout,
     has_hash_tree: bool,
     is_first: bool,
-    found: Vec<Name>,
 }
 
 impl<'v> Names<'v> {
     pub(super) fn new(layout: &'v Layout, inode: &Inode) -> Self {
         let has_hash_tree = inode.has_hash_tree();
-        Names { layout, has_hash_tree, is_first: true, found: Vec::new() }
+        Names { layout, has_hash_tree, is_first: true }
     }
 
-    /// Takes the names found since the last call.
-    pub(super) fn take(&mut self) -> Vec<Name> {
-        std::mem::take(&mut self.found)
-    }
-
-    /// Reads an inline directory.
-    pub(super) fn inline(&mut self, bytes: &[u8]) {
+    /// Finds the names of an inline directory.
+    pub(super) fn inline<'b>(&mut self, bytes: &'b [u8], found: &mut Vec<Name<'b>>) {
         let (first, rest) = bytes.split_at(bytes.len().min(INLINE_BYTES));
-        self.entries(first.get(INLINE_HEAD_BYTES..).unwrap_or_default(), false);
-        self.entries(rest, false);
+        self.entries(first.get(INLINE_HEAD_BYTES..).unwrap_or_default(), false, found);
+        self.entries(rest, false, found);
     }
 
-    /// Reads a directory block.
-    pub(super) fn block(&mut self, block: &[u8], deleted: bool) {
+    /// Finds the names of a directory block.
+    pub(super) fn block<'b>(&mut self, block: &'b [u8], deleted: bool, found: &mut Vec<Name<'b>>) {
         // Blocks of a hash tree look like deleted entries.
         let is_node = u32_at(block, 0) == 0 && usize::from(u16_at(block, 4)) == block.len();
         let is_root = std::mem::take(&mut self.is_first);
         let is_tree = self.has_hash_tree && (is_root || is_node);
-        self.entries(block, deleted && !is_tree);
+        self.entries(block, deleted && !is_tree, found);
     }
 
-    fn entries(&mut self, block: &[u8], deleted: bool) {
+    fn entries<'b>(&self, block: &'b [u8], deleted: bool, found: &mut Vec<Name<'b>>) {
         let mut at = 0;
         while let Some(entry) = block.get(at..).filter(|rest| rest.len() >= HEAD_BYTES) {
             let length = self.length(entry, block.len());
@@ -71,21 +66,21 @@ impl<'v> Names<'v> {
                     }
                     let is_dots = name.name == b"." || name.name == b"..";
                     if (inode != 0 || (deleted && self.is_plausible(&name, length))) && !is_dots {
-                        self.found.push(Name { is_deleted: inode == 0, ..name });
+                        found.push(Name { is_deleted: inode == 0, ..name });
                     }
                     used
                 }
                 None => HEAD_BYTES,
             };
             if deleted {
-                self.between(&entry[used..length]);
+                self.between(&entry[used..length], found);
             }
             at += length;
         }
     }
 
     /// Finds deleted names in the slack of an entry.
-    fn between(&mut self, gap: &[u8]) {
+    fn between<'b>(&self, gap: &'b [u8], names: &mut Vec<Name<'b>>) {
         let mut at = 0;
         while let Some(entry) = gap.get(at..).filter(|rest| rest.len() > HEAD_BYTES) {
             let length = self.length(entry, usize::MAX);
@@ -94,7 +89,7 @@ impl<'v> Names<'v> {
                 Some(name) => {
                     let used = (HEAD_BYTES + name.name.len()).next_multiple_of(4);
                     if name.name != b"." && name.name != b".." {
-                        self.found.push(Name { is_deleted: true, ..name });
+                        names.push(Name { is_deleted: true, ..name });
                     }
                     at += used;
                 }
@@ -111,18 +106,18 @@ impl<'v> Names<'v> {
         }
     }
 
-    fn read(&self, entry: &[u8]) -> Option<Name> {
+    fn read<'b>(&self, entry: &'b [u8]) -> Option<Name<'b>> {
         let inode = u32_at(entry, 0);
         let (length, kind) = match self.layout.has_types {
             true => (usize::from(entry[6]), kind(entry[7])),
             false => (usize::from(u16_at(entry, 6)), None),
         };
-        let name = entry.get(HEAD_BYTES..HEAD_BYTES + length)?.to_vec();
+        let name = entry.get(HEAD_BYTES..HEAD_BYTES + length)?;
         (length > 0).then_some(Name { inode, name, kind, is_deleted: false })
     }
 
     /// Whether unused bytes look like a name.
-    fn is_plausible(&self, name: &Name, length: usize) -> bool {
+    fn is_plausible(&self, name: &Name<'_>, length: usize) -> bool {
         u64::from(name.inode) <= self.layout.inodes
             && length.is_multiple_of(4)
             && length >= HEAD_BYTES + name.name.len()

@@ -68,11 +68,23 @@ pub(super) struct Inodes<'v, 'p, 's> {
     part: &'p Part<'s>,
     layout: &'v Layout,
     cache: Cache<'p, 's>,
+    /// The group that was looked up last, and its descriptor.
+    last: Option<(u64, Group)>,
+}
+
+/// What the descriptor of a group says.
+#[derive(Debug, Clone, Copy)]
+struct Group {
+    /// The first block of the inode table.
+    table: u64,
+    flags: u16,
+    /// The number of inodes never used.
+    unused: u64,
 }
 
 impl<'v, 'p, 's> Inodes<'v, 'p, 's> {
     pub(super) fn new(part: &'p Part<'s>, layout: &'v Layout) -> Self {
-        Inodes { part, layout, cache: Cache::new(part) }
+        Inodes { part, layout, cache: Cache::new(part), last: None }
     }
 
     /// Reads an inode by its number, from 1.
@@ -80,18 +92,17 @@ impl<'v, 'p, 's> Inodes<'v, 'p, 's> {
         let index = u64::from(number).checked_sub(1).filter(|index| *index < self.layout.inodes);
         let index = index.ok_or_else(|| self.part.refused(0, "an invalid inode number"))?;
         let group = index / self.layout.inodes_a_group;
-        let (table, _, _) = self.group(group)?;
+        let Group { table, .. } = self.group(group)?;
         let each = self.layout.inode_bytes;
         let inside = index % self.layout.inodes_a_group * each;
         let at = table.saturating_mul(self.layout.block_bytes).saturating_add(inside);
-        let mut bytes = vec![0; each.min(BYTES_MAX) as usize];
-        self.cache.read(at, &mut bytes, "an inode")?;
-        Ok(inode(number, &bytes))
+        let length = each.min(BYTES_MAX) as usize;
+        self.cache.with(at, length, "an inode", |bytes| inode(number, bytes))
     }
 
     /// The numbers of a group's inodes that were ever used.
     pub(super) fn used(&mut self, group: u64) -> Result<Range<u32>> {
-        let (_, flags, unused) = self.group(group)?;
+        let Group { flags, unused, .. } = self.group(group)?;
         let first = group * self.layout.inodes_a_group;
         let mut count = self.layout.inodes_a_group.min(self.layout.inodes - first);
         if self.layout.has_unwritten_bitmaps {
@@ -101,15 +112,21 @@ impl<'v, 'p, 's> Inodes<'v, 'p, 's> {
         Ok((first + 1) as u32..(first + 1 + count) as u32)
     }
 
-    /// A group's inode table block, flags, and number of inodes never used.
-    fn group(&mut self, group: u64) -> Result<(u64, u16, u64)> {
+    fn group(&mut self, group: u64) -> Result<Group> {
+        if let Some((number, last)) = self.last
+            && number == group
+        {
+            return Ok(last);
+        }
         let mut descriptor = [0; 64];
         let known = descriptor.len().min(self.layout.descriptor_bytes as usize);
         let at = self.layout.descriptor_at(group);
         self.cache.read(at, &mut descriptor[..known], "an ext group descriptor")?;
         let table = u64::from(u32_at(&descriptor, 40)) << 32 | u64::from(u32_at(&descriptor, 8));
         let unused = u64::from(u16_at(&descriptor, 50)) << 16 | u64::from(u16_at(&descriptor, 28));
-        Ok((table, u16_at(&descriptor, 18), unused))
+        let found = Group { table, flags: u16_at(&descriptor, 18), unused };
+        self.last = Some((group, found));
+        Ok(found)
     }
 }
 

@@ -19,7 +19,7 @@ use inode::{Inode, Inodes};
 use crate::entry::{Content, Entry, Kind, State, Times};
 use crate::error::Result;
 use crate::part::{BOOT_BYTES, Part};
-use crate::walk::{Walk, joined, name_of_bytes};
+use crate::walk::{Walk, joined_bytes};
 
 const ROOT: u32 = 2;
 /// The first inode that is not reserved.
@@ -66,7 +66,7 @@ pub(crate) fn list(part: &Part<'_>, boot: &[u8; BOOT_BYTES], walk: &mut Walk<'_>
     };
     let root = lister.inodes.read(ROOT)?;
     lister.seen.insert(ROOT);
-    lister.emit("/".to_string(), root, State::Allocated, walk)?;
+    lister.emit("/".to_string(), &root, State::Allocated, walk)?;
     while let Some(folder) = lister.folders.pop() {
         let at = lister.folders.len();
         let listed = lister.folder(&folder, walk);
@@ -81,12 +81,12 @@ impl Lister<'_, '_, '_> {
     fn emit(
         &mut self,
         path: String,
-        inode: Inode,
+        inode: &Inode,
         state: State,
         walk: &mut Walk<'_>,
     ) -> Result<()> {
         let kind = inode.kind();
-        let content = content(self.part, self.layout, &inode, walk)?;
+        let content = content(self.part, self.layout, inode, walk)?;
         let entry = Entry {
             path,
             inode: inode.number.into(),
@@ -98,7 +98,8 @@ impl Lister<'_, '_, '_> {
         };
         if kind == Kind::Folder {
             let path = if inode.number == ROOT { String::new() } else { entry.path.clone() };
-            self.folders.push(Folder { path, inode, content: entry.content.clone(), state });
+            let (inode, content) = (inode.clone(), entry.content.clone());
+            self.folders.push(Folder { path, inode, content, state });
         }
         walk.emit(entry)
     }
@@ -106,8 +107,9 @@ impl Lister<'_, '_, '_> {
     fn folder(&mut self, folder: &Folder, walk: &mut Walk<'_>) -> Result<()> {
         let mut names = Names::new(self.layout, &folder.inode);
         if let Some(inline) = &folder.content.inline {
-            names.inline(inline);
-            return self.names(folder, &mut names, walk);
+            let mut found = Vec::new();
+            names.inline(inline, &mut found);
+            return self.names(folder, &found, walk);
         }
         let base = self.part.place(0);
         let mut block = vec![0; self.layout.block_bytes as usize];
@@ -118,8 +120,9 @@ impl Lister<'_, '_, '_> {
                 if let Some(place) = run.place {
                     walk.step(self.part)?;
                     self.part.read(place - base + done, &mut block, "a folder")?;
-                    names.block(&block, walk.deleted);
-                    self.names(folder, &mut names, walk)?;
+                    let mut found = Vec::new();
+                    names.block(&block, walk.deleted, &mut found);
+                    self.names(folder, &found, walk)?;
                 }
                 done += self.layout.block_bytes;
                 left = left.saturating_sub(self.layout.block_bytes);
@@ -133,21 +136,21 @@ impl Lister<'_, '_, '_> {
         Ok(())
     }
 
-    fn names(&mut self, folder: &Folder, names: &mut Names<'_>, walk: &mut Walk<'_>) -> Result<()> {
-        for name in names.take() {
+    fn names(&mut self, folder: &Folder, names: &[Name<'_>], walk: &mut Walk<'_>) -> Result<()> {
+        for name in names {
             walk.step(self.part)?;
-            let named = self.name(folder, &name, walk);
+            let named = self.name(folder, name, walk);
             walk.tolerate(named)?;
         }
         Ok(())
     }
 
-    fn name(&mut self, folder: &Folder, name: &Name, walk: &mut Walk<'_>) -> Result<()> {
+    fn name(&mut self, folder: &Folder, name: &Name<'_>, walk: &mut Walk<'_>) -> Result<()> {
         let is_deleted = name.is_deleted || folder.state == State::Deleted;
         if is_deleted && !walk.deleted {
             return Ok(());
         }
-        let Some(path) = joined(&folder.path, &name_of_bytes(&name.name)) else {
+        let Some(path) = joined_bytes(&folder.path, name.name) else {
             walk.damaged(self.part, 0, "folders nested too deeply");
             return Ok(());
         };
@@ -155,7 +158,7 @@ impl Lister<'_, '_, '_> {
             0 => None,
             number => Some(self.inodes.read(number)?),
         };
-        match inode {
+        match &inode {
             Some(inode) if !is_deleted => {
                 let is_new = inode.kind() != Kind::Folder || self.seen.insert(inode.number);
                 if is_new { self.emit(path, inode, State::Allocated, walk) } else { Ok(()) }
@@ -205,7 +208,7 @@ impl Lister<'_, '_, '_> {
                 };
                 if inode.is_deleted() && self.seen.insert(number) {
                     let path = format!("{ORPHANS}/OrphanFile-{number}");
-                    let emitted = self.emit(path, inode, State::Deleted, walk);
+                    let emitted = self.emit(path, &inode, State::Deleted, walk);
                     walk.tolerate(emitted)?;
                     // Entries of a deleted folder lost their parent, too.
                     while let Some(folder) = self.folders.pop() {

@@ -1,7 +1,9 @@
 //! An attribute of an MFT record: a name, times, or data.
 
+use std::borrow::Cow;
+
 use crate::part::{u16_at, u32_at, u64_at};
-use crate::walk::{name_of_units, units};
+use crate::walk::name_of_utf16;
 
 pub(super) const STANDARD_INFORMATION: u32 = 0x10;
 pub(super) const ATTRIBUTE_LIST: u32 = 0x20;
@@ -12,30 +14,30 @@ pub(super) const REPARSE_POINT: u32 = 0xC0;
 pub(super) const END: u32 = 0xFFFF_FFFF;
 const COMPRESSED: u16 = 1;
 
-/// An attribute.
+/// An attribute, in the bytes of its record.
 #[derive(Debug, Clone)]
-pub(crate) struct Attribute {
+pub(crate) struct Attribute<'b> {
     pub(crate) kind: u32,
     pub(crate) name: String,
-    pub(crate) form: Form,
+    pub(crate) form: Form<'b>,
 }
 
 /// The location of an attribute's bytes.
 #[derive(Debug, Clone)]
-pub(crate) enum Form {
+pub(crate) enum Form<'b> {
     /// Resident: in the record itself.
     Here {
         /// The offset of the attribute in the volume.
         at: u64,
         /// The bytes.
-        bytes: Box<[u8]>,
+        bytes: Cow<'b, [u8]>,
     },
     /// Nonresident: in clusters. One attribute may be split over several records.
     Runs {
         /// The first cluster number in this part, counted from the start of the attribute.
         first: u64,
         /// The encoded run list.
-        runs: Box<[u8]>,
+        runs: Cow<'b, [u8]>,
         /// Size of the attribute in bytes; only valid in the part with the first cluster.
         size: u64,
         /// Bytes that were written (initialized size); later ones read as zeros.
@@ -45,12 +47,12 @@ pub(crate) enum Form {
     },
 }
 
-impl Attribute {
+impl<'b> Attribute<'b> {
     /// Parses an attribute; `None` if it is damaged.
-    pub(super) fn read(kind: u32, bytes: &[u8], at: u64) -> Option<Self> {
+    pub(super) fn read(kind: u32, bytes: &'b [u8], at: u64) -> Option<Self> {
         let (name_units, name_at) = (usize::from(bytes[9]), usize::from(u16_at(bytes, 10)));
         let name = bytes.get(name_at..name_at + name_units * 2)?;
-        let name = name_of_units(units(name));
+        let name = name_of_utf16(name);
         if bytes[8] == 0 {
             let (length, from) = (u32_at(bytes, 16) as usize, usize::from(u16_at(bytes, 20)));
             let here = bytes.get(from..)?.get(..length)?;
@@ -68,6 +70,18 @@ impl Attribute {
             packed_clusters: is_packed.then(|| 1 << shift),
         };
         Some(Attribute { kind, name, form })
+    }
+
+    /// The attribute, independent of its record.
+    pub(super) fn into_owned<'o>(self) -> Attribute<'o> {
+        let owned = |bytes: Cow<'b, [u8]>| Cow::Owned(bytes.into_owned());
+        let form = match self.form {
+            Form::Here { at, bytes } => Form::Here { at, bytes: owned(bytes) },
+            Form::Runs { first, runs, size, written, packed_clusters } => {
+                Form::Runs { first, runs: owned(runs), size, written, packed_clusters }
+            }
+        };
+        Attribute { kind: self.kind, name: self.name, form }
     }
 
     /// The bytes of a resident attribute.

@@ -4,7 +4,7 @@ use super::record::STRIDE_BYTES;
 use crate::error::Result;
 use crate::part::{BOOT_BYTES, Part, u16_at, u64_at};
 
-const RECORD_BYTES_MAX: u64 = 64 << 10;
+pub(super) const RECORD_BYTES_MAX: u64 = 64 << 10;
 
 /// Sizes and offsets, in bytes from the start of the volume.
 pub(crate) struct Boot {

@@ -23,9 +23,10 @@ pub(crate) use runs::Runs;
 use std::collections::HashSet;
 
 use attribute::{Attribute, INDEX_ALLOCATION, REPARSE_POINT};
-use names::Folders;
+use names::{Folders, Paths};
 use table::Table;
 
+use crate::ahead;
 use crate::entry::{Content, Entry, Kind, State};
 use crate::error::Result;
 use crate::part::{BOOT_BYTES, Part};
@@ -49,12 +50,15 @@ pub(crate) fn list(part: &Part<'_>, first: &[u8; BOOT_BYTES], walk: &mut Walk<'_
         }
         Ok(())
     })?;
-    table.each(walk, &mut |record, walk| {
-        if !record.is_in_use() && !walk.deleted {
-            return Ok(());
-        }
-        let attributes = table.gather(&record, walk)?;
-        entries(part, &boot, &record, &attributes, &mut folders, walk)
+    let state = || (Vec::new(), Paths::new(&folders));
+    ahead::in_order(part, walk, table.steps(), &state, &|step, (buffer, paths), walk| {
+        table.step(step, buffer, walk, &mut |record, walk| {
+            if !record.is_in_use() && !walk.deleted {
+                return Ok(());
+            }
+            let attributes = table.gather(&record, walk)?;
+            entries(part, &boot, &record, &attributes, paths, walk)
+        })
     })
 }
 
@@ -63,12 +67,12 @@ fn entries(
     part: &Part<'_>,
     boot: &Boot,
     record: &Record<'_>,
-    attributes: &[Attribute],
-    folders: &mut Folders,
+    attributes: &[Attribute<'_>],
+    folders: &mut Paths<'_>,
     walk: &mut Walk<'_>,
 ) -> Result<()> {
     let state = if record.is_in_use() { State::Allocated } else { State::Deleted };
-    let (paths, is_nested) = folders.paths(record, attributes);
+    let (mut paths, is_nested) = folders.paths(record, attributes);
     if is_nested {
         walk.damaged(part, record.at, "folders nested too deeply");
     }
@@ -85,19 +89,29 @@ fn entries(
         (None, false) => Kind::File,
     };
     let times = names::times(attributes);
-    let mut seen = HashSet::new();
+    // Most files have one stream.
+    let is_only = attributes.iter().filter(|one| is_stream(one)).nth(1).is_none();
+    let (mut has_main, mut seen) = (false, HashSet::new());
     for attribute in attributes.iter().filter(|one| is_stream(one)).take(STREAMS_MAX) {
         let is_main = attribute.name.is_empty() || attribute.kind == INDEX_ALLOCATION;
         let is_target = is_main && kind == Kind::Link;
-        if is_target || !seen.insert(if is_main { "" } else { attribute.name.as_str() }) {
+        let is_seen = if is_main { has_main } else { !seen.insert(attribute.name.as_str()) };
+        if is_target || is_seen {
             continue;
         }
+        has_main |= is_main;
         let (size, mut content) = table::content(part, boot, attributes, attribute, walk)?;
         if is_main && reparse.is_some_and(is_packed_elsewhere) {
             content.lost = Some("it is compressed by the Windows Overlay Filter");
         }
-        for path in &paths {
-            let mut path = path.clone();
+        let last = paths.len() - 1;
+        for (index, path) in paths.iter_mut().enumerate() {
+            let is_last_use = is_only && is_main;
+            let mut path = if is_last_use { std::mem::take(path) } else { path.clone() };
+            let content = match index == last {
+                true => std::mem::take(&mut content),
+                false => content.clone(),
+            };
             if !is_main {
                 path.push(':');
                 push_name(&mut path, &attribute.name);
@@ -110,11 +124,11 @@ fn entries(
                 state,
                 size,
                 times,
-                content: content.clone(),
+                content,
             })?;
         }
     }
-    if seen.contains("") {
+    if has_main {
         return Ok(());
     }
     let inline = link.map(|target| target.into_bytes().into_boxed_slice());
@@ -133,11 +147,11 @@ fn entries(
 }
 
 /// Whether an attribute is listed: data streams of files, and indexes of folders.
-fn is_stream(attribute: &Attribute) -> bool {
+fn is_stream(attribute: &Attribute<'_>) -> bool {
     attribute.kind == DATA || (attribute.kind == INDEX_ALLOCATION && attribute.name == "$I30")
 }
 
 /// Whether the content of the file is compressed in another stream (Windows Overlay Filter).
-fn is_packed_elsewhere(reparse: &Attribute) -> bool {
+fn is_packed_elsewhere(reparse: &Attribute<'_>) -> bool {
     reparse.resident().is_some_and(|bytes| bytes.starts_with(&0x8000_0017u32.to_le_bytes()))
 }

@@ -6,7 +6,7 @@ use super::attribute::{Attribute, FILE_NAME, STANDARD_INFORMATION};
 use super::record::{Record, count_of, number_of};
 use crate::entry::Times;
 use crate::part::{u16_at, u32_at, u64_at};
-use crate::walk::{joined, name_of_units, units};
+use crate::walk::{joined, name_of_units, name_of_utf16, units};
 
 const ROOT: u64 = 5;
 /// The namespace of 8.3 names that accompany a long name.
@@ -15,8 +15,8 @@ const DOS: u8 = 2;
 const TICKS_TO_1970: i64 = 116_444_736_000_000_000;
 /// Maximum nesting of folders.
 const DEPTH_MAX: usize = 4096;
-/// Size limit of the path cache, in bytes.
-const KEPT_BYTES_MAX: usize = 64 << 20;
+/// Size limit of a thread's path cache, in bytes.
+const KEPT_BYTES_MAX: usize = 16 << 20;
 /// The folder of files without a parent, named as in sleuthkit.
 const ORPHANS: &str = "/$OrphanFiles";
 const LINK: u32 = 0xA000_000C;
@@ -29,14 +29,14 @@ struct Name {
 }
 
 /// The names of a record, without 8.3 names if there are others.
-fn names_of(attributes: &[Attribute]) -> Vec<Name> {
+fn names_of(attributes: &[Attribute<'_>]) -> Vec<Name> {
     let mut names = Vec::new();
     let mut short = None;
     for attribute in attributes.iter().filter(|one| one.kind == FILE_NAME) {
         let Some(bytes) = attribute.resident().filter(|bytes| bytes.len() >= 66) else { continue };
         let count = usize::from(bytes[64]);
         let Some(name) = bytes.get(66..66 + count * 2) else { continue };
-        let name = Name { parent: u64_at(bytes, 0), name: name_of_units(units(name)) };
+        let name = Name { parent: u64_at(bytes, 0), name: name_of_utf16(name) };
         match bytes[65] {
             DOS => short = Some(name),
             _ => names.push(name),
@@ -60,12 +60,19 @@ struct Folder {
 #[derive(Default)]
 pub(super) struct Folders {
     folders: HashMap<u64, Folder>,
+}
+
+/// Finds paths; each thread has its own cache.
+pub(super) struct Paths<'f> {
+    folders: &'f Folders,
     paths: HashMap<u64, Box<str>>,
     kept_bytes: usize,
+    /// The reference that was looked up last, and its path: neighbours are often in the same folder.
+    last: Option<(u64, String)>,
 }
 
 impl Folders {
-    pub(super) fn add(&mut self, record: &Record<'_>, attributes: &[Attribute]) {
+    pub(super) fn add(&mut self, record: &Record<'_>, attributes: &[Attribute<'_>]) {
         if let Some(Name { parent, name }) = names_of(attributes).into_iter().next() {
             let (count, is_in_use) = (record.count(), record.is_in_use());
             let folder = Folder { count, is_in_use, parent, name: name.into() };
@@ -73,11 +80,27 @@ impl Folders {
         }
     }
 
+    /// The referenced folder, unless its record was reused since.
+    fn named(&self, reference: u64) -> Option<&Folder> {
+        let folder = self.folders.get(&number_of(reference))?;
+        let count = count_of(reference);
+        // Deleting a folder increments the sequence number.
+        let is_same =
+            folder.count == count || (!folder.is_in_use && folder.count == count.wrapping_add(1));
+        is_same.then_some(folder)
+    }
+}
+
+impl<'f> Paths<'f> {
+    pub(super) fn new(folders: &'f Folders) -> Self {
+        Paths { folders, paths: HashMap::new(), kept_bytes: 0, last: None }
+    }
+
     /// The paths of a record, one for each name, and whether one of them was too long.
     pub(super) fn paths(
         &mut self,
         record: &Record<'_>,
-        attributes: &[Attribute],
+        attributes: &[Attribute<'_>],
     ) -> (Vec<String>, bool) {
         if record.number == ROOT {
             return (vec!["/".to_string()], false);
@@ -86,13 +109,13 @@ impl Folders {
         let mut is_nested = false;
         for Name { parent, name } in names_of(attributes) {
             let folder = self.path(parent);
-            match joined(&folder, &name) {
+            match joined(folder, &name) {
                 Some(path) => paths.push(path),
                 None => is_nested = true,
             }
         }
         // Without a name, list only records with content; reserved records have none.
-        let has_bytes = |one: &Attribute| super::is_stream(one);
+        let has_bytes = |one: &Attribute<'_>| super::is_stream(one);
         let is_lost = paths.is_empty() && !is_nested && !record.is_in_use();
         if is_lost && attributes.iter().any(has_bytes) {
             paths.push(format!("{ORPHANS}/OrphanFile-{}", record.number));
@@ -101,11 +124,18 @@ impl Folders {
     }
 
     /// The path of a referenced folder; empty for the root.
-    fn path(&mut self, reference: u64) -> String {
+    fn path(&mut self, reference: u64) -> &str {
+        if self.last.as_ref().is_none_or(|(last, _)| *last != reference) {
+            self.last = Some((reference, self.find_path(reference)));
+        }
+        self.last.as_ref().map_or("", |(_, path)| path)
+    }
+
+    fn find_path(&mut self, reference: u64) -> String {
         if number_of(reference) == ROOT {
             return String::new();
         }
-        if let Some(folder) = self.named(reference)
+        if let Some(folder) = self.folders.named(reference)
             && let Some(path) = self.paths.get(&number_of(reference))
         {
             let _ = folder;
@@ -117,7 +147,7 @@ impl Folders {
             if number_of(at) == ROOT {
                 break String::new();
             }
-            match self.named(at) {
+            match self.folders.named(at) {
                 Some(folder) if names.len() < DEPTH_MAX => {
                     names.push(folder.name.clone());
                     at = folder.parent;
@@ -137,20 +167,10 @@ impl Folders {
         self.paths.insert(number_of(reference), path.as_str().into());
         path
     }
-
-    /// The referenced folder, unless its record was reused since.
-    fn named(&self, reference: u64) -> Option<&Folder> {
-        let folder = self.folders.get(&number_of(reference))?;
-        let count = count_of(reference);
-        // Deleting a folder increments the sequence number.
-        let is_same =
-            folder.count == count || (!folder.is_in_use && folder.count == count.wrapping_add(1));
-        is_same.then_some(folder)
-    }
 }
 
 /// The times of a record.
-pub(super) fn times(attributes: &[Attribute]) -> Times {
+pub(super) fn times(attributes: &[Attribute<'_>]) -> Times {
     let standard = attributes.iter().find(|one| one.kind == STANDARD_INFORMATION);
     let Some(bytes) = standard.and_then(|one| one.resident()).filter(|b| b.len() >= 32) else {
         return Times::default();

@@ -1,11 +1,14 @@
 //! A record of the master file table.
 
 use super::attribute::{Attribute, END};
+use super::boot::RECORD_BYTES_MAX;
 use crate::part::{u16_at, u32_at, u64_at};
 
 /// Each sector of a record ends with an update sequence number. The bytes that it replaced are stored
 /// in the record header (fixup array).
 pub(crate) const STRIDE_BYTES: usize = 512;
+/// Attributes of most records, at most.
+const ATTRIBUTES: usize = 6;
 const IN_USE: u16 = 1;
 const FOLDER: u16 = 2;
 
@@ -33,10 +36,13 @@ impl<'b> Record<'b> {
     pub(crate) fn mend(number: u64, at: u64, bytes: &'b mut [u8]) -> Option<Self> {
         (bytes.get(..4)? == b"FILE").then_some(())?;
         let (from, count) = (usize::from(u16_at(bytes, 4)), usize::from(u16_at(bytes, 6)));
-        let numbers = bytes.get(from..from + count * 2)?.to_vec();
         if count != bytes.len() / STRIDE_BYTES + 1 {
             return None;
         }
+        // The array may lie where it is applied.
+        let mut numbers = [0; 2 * (RECORD_BYTES_MAX as usize / STRIDE_BYTES + 1)];
+        let numbers = numbers.get_mut(..count * 2)?;
+        numbers.copy_from_slice(bytes.get(from..from + count * 2)?);
         let stamp = &numbers[..2];
         for (sector, kept) in bytes.chunks_exact_mut(STRIDE_BYTES).zip(numbers[2..].chunks_exact(2))
         {
@@ -66,10 +72,11 @@ impl<'b> Record<'b> {
     }
 
     /// Its attributes, up to the first damaged one.
-    pub(crate) fn attributes(&self) -> Vec<Attribute> {
-        let mut attributes = Vec::new();
+    pub(crate) fn attributes(&self) -> Vec<Attribute<'b>> {
+        let mut attributes = Vec::with_capacity(ATTRIBUTES);
         let mut at = usize::from(u16_at(self.bytes, 20));
-        while let Some(rest) = self.bytes.get(at..) {
+        let all = self.bytes;
+        while let Some(rest) = all.get(at..) {
             let (kind, length) = (u32_at(rest, 0), u32_at(rest, 4) as usize);
             if kind == END || length < 24 {
                 break;

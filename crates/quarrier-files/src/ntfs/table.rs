@@ -91,42 +91,57 @@ impl<'v, 'p, 's> Table<'v, 'p, 's> {
         walk: &mut Walk<'w>,
         see: &mut dyn FnMut(Record<'_>, &mut Walk<'w>) -> Result<()>,
     ) -> Result<()> {
-        let each = self.boot.record_bytes;
-        let at_once = (STEP_BYTES / each).max(1);
-        let mut buffer = vec![0; (at_once * each) as usize];
-        let mut number = 0;
-        while number < self.records {
-            let records = at_once.min(self.records - number);
-            let bytes = &mut buffer[..(records * each) as usize];
-            let whole = self.read(number * each, bytes);
-            let place =
-                matches!(whole, Ok(Some(_))) && self.is_together(number * each, bytes.len());
-            for (record, bytes) in (number..).zip(bytes.chunks_exact_mut(each as usize)) {
-                walk.step(self.part)?;
-                let at = match (&whole, place) {
-                    (Ok(Some(first)), true) => Some(first + (record - number) * each),
-                    _ => match self.read(record * each, bytes) {
-                        Ok(at) => at,
-                        Err(error) => {
-                            walk.tolerate(Err(error))?;
-                            None
-                        }
-                    },
-                };
-                let Some(at) = at else { continue };
-                let is_record = bytes.starts_with(b"FILE");
-                match Record::mend(record, at, bytes) {
-                    Some(record) if record.base() == 0 => {
-                        let seen = see(record, walk);
-                        walk.tolerate(seen)?;
+        let mut buffer = Vec::new();
+        (0..self.steps()).try_for_each(|step| self.step(step, &mut buffer, walk, see))
+    }
+
+    /// The number of records that are read at once.
+    fn at_once(&self) -> u64 {
+        (STEP_BYTES / self.boot.record_bytes).max(1)
+    }
+
+    /// The number of steps in which all records are read.
+    pub(super) fn steps(&self) -> u64 {
+        self.records.div_ceil(self.at_once())
+    }
+
+    /// Passes the base records of a step to `see`; steps share the buffer.
+    pub(super) fn step<'w>(
+        &self,
+        step: u64,
+        buffer: &mut Vec<u8>,
+        walk: &mut Walk<'w>,
+        see: &mut dyn FnMut(Record<'_>, &mut Walk<'w>) -> Result<()>,
+    ) -> Result<()> {
+        let (each, number) = (self.boot.record_bytes, step * self.at_once());
+        let records = self.at_once().min(self.records - number);
+        buffer.resize((records * each) as usize, 0);
+        let whole = self.read(number * each, buffer);
+        let place = matches!(whole, Ok(Some(_))) && self.is_together(number * each, buffer.len());
+        for (record, bytes) in (number..).zip(buffer.chunks_exact_mut(each as usize)) {
+            walk.step(self.part)?;
+            let at = match (&whole, place) {
+                (Ok(Some(first)), true) => Some(first + (record - number) * each),
+                _ => match self.read(record * each, bytes) {
+                    Ok(at) => at,
+                    Err(error) => {
+                        walk.tolerate(Err(error))?;
+                        None
                     }
-                    None if is_record => {
-                        walk.damaged(self.part, at, "a damaged record of the master file table");
-                    }
-                    _ => {}
+                },
+            };
+            let Some(at) = at else { continue };
+            let is_record = bytes.starts_with(b"FILE");
+            match Record::mend(record, at, bytes) {
+                Some(record) if record.base() == 0 => {
+                    let seen = see(record, walk);
+                    walk.tolerate(seen)?;
                 }
+                None if is_record => {
+                    walk.damaged(self.part, at, "a damaged record of the master file table");
+                }
+                _ => {}
             }
-            number += records;
         }
         Ok(())
     }
@@ -139,11 +154,11 @@ impl<'v, 'p, 's> Table<'v, 'p, 's> {
     }
 
     /// The attributes of a record and its extension records.
-    pub(super) fn gather(
+    pub(super) fn gather<'b>(
         &self,
-        record: &Record<'_>,
+        record: &Record<'b>,
         walk: &mut Walk<'_>,
-    ) -> Result<Vec<Attribute>> {
+    ) -> Result<Vec<Attribute<'b>>> {
         let mut all = record.attributes();
         let Some(list) = all.iter().find(|one| one.kind == ATTRIBUTE_LIST) else {
             return Ok(all);
@@ -175,7 +190,7 @@ impl<'v, 'p, 's> Table<'v, 'p, 's> {
             if let Some(other) = Record::mend(number, at, &mut bytes)
                 && number_of(other.base()) == record.number
             {
-                all.extend(other.attributes());
+                all.extend(other.attributes().into_iter().map(|one| one.into_owned()));
             }
         }
         Ok(all)
@@ -201,17 +216,17 @@ impl<'v, 'p, 's> Table<'v, 'p, 's> {
 pub(super) fn content(
     part: &Part<'_>,
     boot: &Boot,
-    all: &[Attribute],
-    main: &Attribute,
+    all: &[Attribute<'_>],
+    main: &Attribute<'_>,
     walk: &mut Walk<'_>,
 ) -> Result<(u64, Content)> {
     let mut content = Content::default();
     if let Form::Here { at, bytes } = &main.form {
         content.push(Some(part.place(*at)), bytes.len() as u64);
-        content.inline = Some(bytes.clone());
+        content.inline = Some(bytes.as_ref().into());
         return Ok((bytes.len() as u64, content));
     }
-    let mut parts: Vec<&Attribute> =
+    let mut parts: Vec<&Attribute<'_>> =
         all.iter().filter(|one| one.kind == main.kind && one.name == main.name).collect();
     parts.sort_by_key(|one| one.first());
     let (mut size, mut cluster) = (0, 0u64);

@@ -20,7 +20,7 @@ use inode::{Form, Inode, Inodes};
 use crate::entry::{Content, Entry, Kind, State};
 use crate::error::{Error, Result};
 use crate::part::{BOOT_BYTES, Part};
-use crate::walk::{Walk, joined, name_of_bytes};
+use crate::walk::{Walk, joined_bytes};
 
 /// The folder of files without a parent, named as in sleuthkit.
 const ORPHANS: &str = "/$OrphanFiles";
@@ -151,7 +151,7 @@ impl Lister<'_, '_, '_> {
     }
 
     fn name(&mut self, folder: &Folder, name: &Name, walk: &mut Walk<'_>) -> Result<()> {
-        let Some(path) = joined(&folder.path, &name_of_bytes(&name.name)) else {
+        let Some(path) = joined_bytes(&folder.path, &name.name) else {
             walk.damaged(self.part, 0, "folders nested too deeply");
             return Ok(());
         };

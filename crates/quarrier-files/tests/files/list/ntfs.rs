@@ -71,6 +71,37 @@ fn folders_deleted_compressed_and_sparse_files_match_sleuthkit() {
     assert_eq!(content(&source, named(&entries, "/a.txt:ads")), b"stream");
 }
 
+#[test]
+fn thousands_of_files_are_listed_in_the_order_of_their_records() {
+    let Some(lab) = volume("4096") else { return };
+    let Some(mounted) = Mounted::new(&lab, "ntfs-3g", "streams_interface=windows") else {
+        return skip("ntfs-3g does not mount here");
+    };
+    let script = "mkdir mount/many mount/many/deep && cd mount/many
+        seq -f 'number %g' 1 4000 | xargs -d '\\n' touch
+        seq -f 'deep/number %g' 1 1500 | xargs -d '\\n' touch
+        seq -f 'number %g' 7 7 2000 | xargs -d '\\n' rm
+        for i in 8 800 1600 3000; do printf %2000d $i > \"number $i\"; printf x > \"number $i:ads\"; done";
+    assert!(lab.does("sh", &["-c", script]));
+    mounted.end();
+    let Some(entries) = lab.compare(Clock::Whole) else { return };
+    assert!(entries.len() > 5_500 && entries.is_sorted_by_key(|entry| entry.inode));
+    let source = lab.source();
+    let system = &quarrier_files::find(&source).unwrap().systems[0];
+    for wanted in [0, 1, 1_000, 5_000] {
+        let mut paths = Vec::new();
+        let listed = system.list(&source, true, &false.into(), &mut |entry| {
+            if paths.len() == wanted {
+                return Err(std::io::ErrorKind::StorageFull.into());
+            }
+            paths.push(entry.path);
+            Ok(())
+        });
+        assert!(matches!(listed, Err(quarrier_files::Error::Taken(_))), "{listed:?}");
+        assert!(paths.iter().eq(entries.iter().take(wanted).map(|entry| &entry.path)));
+    }
+}
+
 const RECORD_BYTES: usize = 1024;
 const CLUSTER_BYTES: usize = 4096;
 /// Clusters of the master file table that stay in place: 16 records.
