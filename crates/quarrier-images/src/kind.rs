@@ -80,6 +80,8 @@ const MAGICS: [(Kind, usize, &[u8]); 24] = [
 
 const HEAD_BYTES: usize = 512;
 const TAIL_BYTES: usize = 512;
+/// Maximum number of skippable frames before the first one with data.
+const SKIPPED_MAX: usize = 16;
 
 impl Kind {
     /// Detects the format in which `file` wraps a disk, by its content; `None` for a plain or
@@ -99,6 +101,7 @@ impl Kind {
             head.get(*at..).is_some_and(|head| head.starts_with(magic)) && kind.is_likely(head)
         });
         let begun = begun.map(|(kind, ..)| *kind);
+        let begun = begun.or_else(|| skips_to_zstd(file, head).then_some(Kind::Zstd));
         if begun.is_some_and(|kind| !kind.may_be_inside()) {
             return (begun, None);
         }
@@ -148,6 +151,22 @@ impl Kind {
             _ => "is in an unsupported format; convert it to raw, and search that",
         }
     }
+}
+
+/// Whether a file begins with skippable frames of Zstandard, as those of `pzstd` do, and then has another.
+fn skips_to_zstd(file: &dyn Source, head: &[u8]) -> bool {
+    let (mut at, mut frame) = (0u64, [0; 8]);
+    frame.iter_mut().zip(head).for_each(|(to, from)| *to = *from);
+    for _ in 0..SKIPPED_MAX {
+        match frame {
+            [0x50..=0x5F, 0x2A, 0x4D, 0x18, ..] => at += 8 + u64::from(u32_le(&frame, 4)),
+            _ => return at > 0 && frame.starts_with(&[0x28, 0xB5, 0x2F, 0xFD]),
+        }
+        if !read_full_at(file, at, &mut frame).is_ok_and(|read| read == frame.len()) {
+            return false;
+        }
+    }
+    false
 }
 
 /// Detects the format by the last bytes of a file.

@@ -8,10 +8,11 @@ mod kept;
 
 use std::io;
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use quarrier_core::region::Region;
 use quarrier_core::source::Source;
+use quarrier_core::sync::lock;
 
 use crate::fault::{invalid, room};
 pub(crate) use kept::BlockCache;
@@ -87,6 +88,17 @@ pub(crate) struct Disk<L> {
     /// Whether most of it is compressed, so that windows would show little of it.
     is_packed: bool,
     kept: BlockCache,
+    /// The data that was found last in a file.
+    found: Mutex<Option<FoundData>>,
+}
+
+/// What a file said of its data: it takes time in proportion to the rest of the file on some systems
+/// (tmpfs), and many runs lie in the same range.
+struct FoundData {
+    file: Option<usize>,
+    /// From the offset that was asked for to the end of the data.
+    asked: Range<u64>,
+    data_start: u64,
 }
 
 impl<L: Layout> Disk<L> {
@@ -101,6 +113,7 @@ impl<L: Layout> Disk<L> {
             sector_bytes: 4096,
             is_packed: false,
             kept: BlockCache::default(),
+            found: Mutex::new(None),
         }
     }
 
@@ -139,6 +152,38 @@ impl<L: Layout> Disk<L> {
             }
             _ => Ok(Run { bytes: bytes.min(left), place }),
         }
+    }
+
+    /// The location of the bytes from `offset` on, and the end of the range, at most `end`, that has
+    /// them at consecutive places of one file.
+    fn contiguous(&self, offset: u64, end: u64) -> io::Result<(Place, u64)> {
+        let first = self.run(offset)?;
+        // Tables often end before the data that they map.
+        let mut bytes = first.bytes;
+        while bytes < end - offset {
+            match self.run(offset + bytes) {
+                Ok(next) if next.place == first.place.further(bytes) => bytes += next.bytes,
+                _ => break,
+            }
+        }
+        Ok((first.place, offset + bytes.min(end - offset)))
+    }
+
+    /// The file that can show bytes with this location, and their offset in it.
+    fn shown_by(&self, offset: u64, place: Place) -> Option<(&dyn Source, u64)> {
+        match place {
+            Place::Parent => Some((&**self.parent.as_ref()?, offset)),
+            Place::Stored { file, at } => Some((&**self.files.get(file)?, at)),
+            Place::Zeros | Place::Packed { .. } => None,
+        }
+    }
+
+    /// The first part of `range`, whose bytes are contiguous from `place` on, that one window can show.
+    fn window_within(&self, range: Range<u64>, place: Place, bytes_min: u64) -> Option<Range<u64>> {
+        let (file, at) = self.shown_by(range.start, place)?;
+        let end = at.checked_add(range.end - range.start)?.min(file.length());
+        let window = (at < end).then(|| file.next_window(at..end, bytes_min))??;
+        Some(range.start + (window.start - at)..range.start + (window.end - at))
     }
 
     /// Reads from one run, and returns the number of bytes.
@@ -186,14 +231,33 @@ impl<L: Layout> Disk<L> {
         Ok(())
     }
 
+    /// The first data of a file from `at` on.
+    fn next_data_in(
+        &self,
+        index: Option<usize>,
+        file: &dyn Source,
+        at: u64,
+    ) -> io::Result<Option<Range<u64>>> {
+        let is_found = |found: &&FoundData| found.file == index && found.asked.contains(&at);
+        if let Some(found) = lock(&self.found).as_ref().filter(is_found) {
+            return Ok(Some(found.data_start.max(at)..found.asked.end));
+        }
+        let data = file.next_data(at)?;
+        if let Some(data) = &data {
+            let (asked, data_start) = (at..data.end, data.start);
+            *lock(&self.found) = Some(FoundData { file: index, asked, data_start });
+        }
+        Ok(data)
+    }
+
     /// The part of the run at `offset` that is not known to be zero.
     fn data_of(&self, offset: u64, Run { bytes, place }: Run) -> io::Result<Option<Range<u64>>> {
         let whole = offset..offset + bytes;
-        let (file, at) = match place {
+        let (index, file, at) = match place {
             Place::Zeros => return Ok(None),
             Place::Packed { .. } => return Ok(Some(whole)),
-            Place::Parent => (self.parent.as_ref(), offset),
-            Place::Stored { file, at } => (self.files.get(file), at),
+            Place::Parent => (None, self.parent.as_ref(), offset),
+            Place::Stored { file, at } => (Some(file), self.files.get(file), at),
         };
         let Some(file) = file else { return Ok(Some(whole)) };
         // Asking costs more than reading a little. A truncated file counts as data, so that readers get
@@ -201,7 +265,7 @@ impl<L: Layout> Disk<L> {
         if bytes <= GAP_BYTES_MAX || at.saturating_add(bytes) > file.length() {
             return Ok(Some(whole));
         }
-        let Some(data) = file.next_data(at)? else { return Ok(None) };
+        let Some(data) = self.next_data_in(index, &**file, at)? else { return Ok(None) };
         let start = data.start.max(at) - at;
         let end = data.end.saturating_sub(at).min(bytes);
         Ok((start < end).then(|| offset + start..offset + end))
@@ -270,23 +334,27 @@ impl<L: Layout> Source for Disk<L> {
         if range.end > self.length || range.start >= range.end {
             return None;
         }
-        let run = self.run(range.start).ok()?;
-        // Tables often end before the data that they map.
-        let mut bytes = run.bytes;
-        while bytes < range.end - range.start {
-            let next = self.run(range.start + bytes).ok()?;
-            if next.place != run.place.further(bytes) {
-                return None;
-            }
-            bytes += next.bytes;
+        let (place, contiguous_end) = self.contiguous(range.start, range.end).ok()?;
+        if contiguous_end < range.end {
+            return None;
         }
-        let (file, at) = match run.place {
-            Place::Parent => (self.parent.as_ref()?, range.start),
-            Place::Stored { file, at } => (self.files.get(file)?, at),
-            Place::Zeros | Place::Packed { .. } => return None,
-        };
+        let (file, at) = self.shown_by(range.start, place)?;
         let end = at.checked_add(range.end - range.start).filter(|&end| end <= file.length())?;
         file.window(at..end)
+    }
+
+    fn next_window(&self, range: Range<u64>, bytes_min: u64) -> Option<Range<u64>> {
+        let (mut at, end) = (range.start, range.end.min(self.length));
+        while at < end {
+            let (place, contiguous_end) = self.contiguous(at, end).ok()?;
+            if contiguous_end - at >= bytes_min
+                && let Some(window) = self.window_within(at..contiguous_end, place, bytes_min)
+            {
+                return Some(window);
+            }
+            at = contiguous_end;
+        }
+        None
     }
 
     fn is_resident(&self) -> bool {

@@ -16,6 +16,17 @@ const HELD_BYTES: (u64, u64) = (64 << 20, 512 << 20);
 /// Maximum spans being decompressed at a time.
 const UNDER_WAY_MAX: usize = 64;
 
+/// Maximum size of the spans to hold before they were read, in bytes.
+pub(super) fn first_bytes_max() -> usize {
+    // Several images may be open, and some of them are never read completely.
+    let bytes = (HELD_BYTES.1 - HELD_BYTES.0).min(usable_bytes().unwrap_or(u64::MAX) / 8);
+    usize::try_from(bytes).unwrap_or(usize::MAX)
+}
+
+fn held_bytes_max() -> u64 {
+    HELD_BYTES.1.min(usable_bytes().unwrap_or(u64::MAX) / 4)
+}
+
 /// Decompresses spans.
 pub(super) trait Unpack: Send + Sync {
     /// Decompresses span `index` into `out`, which has its length.
@@ -47,6 +58,8 @@ struct State {
     /// By index, with the number of the read that last used it.
     held: BTreeMap<usize, (u64, Arc<Vec<u8>>)>,
     held_bytes: u64,
+    /// Spans that were decompressed while the file was opened, until they are read.
+    first: BTreeMap<usize, Arc<Vec<u8>>>,
     under_way: BTreeSet<usize>,
     reads: u64,
 }
@@ -72,11 +85,31 @@ impl<U: Unpack> Spans<U> {
             sector_bytes: usize::try_from(longest).unwrap_or(usize::MAX).max(512),
             room_bytes: (longest * SPANS_HELD)
                 .clamp(HELD_BYTES.0, HELD_BYTES.1)
-                .min(usable_bytes().unwrap_or(u64::MAX) / 4),
+                .min(held_bytes_max()),
             unpack,
             state: Mutex::default(),
             changed: Condvar::new(),
         }
+    }
+
+    /// Adds the first spans, as many as fit in memory, so that they need not be decompressed again.
+    pub(super) fn holding_first(self, spans: Vec<Vec<u8>>) -> Self {
+        let mut room = match spans.len() {
+            0 | 1 => u64::MAX,
+            _ => held_bytes_max().saturating_sub(self.room_bytes),
+        };
+        let starts = self.starts.len();
+        let mut first = BTreeMap::new();
+        for (index, span) in spans.into_iter().enumerate().take(starts) {
+            let bytes = span.len() as u64;
+            if bytes != self.bytes_of(index) || bytes > room {
+                break;
+            }
+            room -= bytes;
+            first.insert(index, Arc::new(span));
+        }
+        lock(&self.state).first = first;
+        self
     }
 
     fn bytes_of(&self, index: usize) -> u64 {
@@ -92,6 +125,10 @@ impl<U: Unpack> Spans<U> {
             if let Some((used, span)) = state.held.get_mut(&index) {
                 *used = reads;
                 return Ok(Arc::clone(span));
+            }
+            if let Some(span) = state.first.remove(&index) {
+                state.hold(index, &span, self.room_bytes);
+                return Ok(span);
             }
             if !state.under_way.contains(&index) {
                 state.under_way.insert(index);
@@ -116,8 +153,11 @@ impl<U: Unpack> Spans<U> {
     /// The next span after `index` that nobody is decompressing, if there is memory for it.
     fn next_free(&self, state: &State, index: usize) -> Option<usize> {
         let under_way: u64 = state.under_way.iter().map(|&index| self.bytes_of(index)).sum();
-        let is_free =
-            |next: &usize| !state.held.contains_key(next) && !state.under_way.contains(next);
+        let is_free = |next: &usize| {
+            !state.held.contains_key(next)
+                && !state.first.contains_key(next)
+                && !state.under_way.contains(next)
+        };
         let last = (index + 1 + UNDER_WAY_MAX).min(self.starts.len());
         let next = (index + 1..last).find(is_free)?;
         let wanted = under_way + self.bytes_of(next);

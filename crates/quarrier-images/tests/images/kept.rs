@@ -14,7 +14,7 @@ use crate::lab::{all_of, check, media, random};
 
 /// A cache for one index, in memory.
 #[derive(Default)]
-struct Keeper(Mutex<Option<Vec<u8>>>);
+pub(crate) struct Keeper(Mutex<Option<Vec<u8>>>);
 
 impl Siblings for Keeper {
     fn open(&self, name: &str) -> quarrier_core::Result<Box<dyn Source>> {

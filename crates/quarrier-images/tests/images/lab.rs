@@ -6,7 +6,8 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use quarrier_core::region::Region;
+use quarrier_core::pipeline::{Access, Chunk, Emitter, Kernel, Need, Pipeline};
+use quarrier_core::region::{AsData, Region};
 use quarrier_core::source::{Memory, Source, read_full_at};
 use quarrier_images::{Content, FolderSiblings, Kind, open};
 
@@ -108,6 +109,73 @@ pub(crate) fn check(source: &dyn Source, expected: &[u8]) {
         }
     });
     check_data(source, expected);
+    check_windows(source, expected);
+    check_chunks(source, expected);
+}
+
+/// Compares chunks with the bytes of the disk, and counts the positions that they own.
+struct Compared<'e>(&'e [u8]);
+
+impl Kernel for Compared<'_> {
+    type Output = u64;
+
+    fn need(&self) -> Need {
+        Need { before_bytes: 700, after_bytes: 5_000, skip_zeros: false }
+    }
+
+    fn work(&self, chunk: &Chunk<'_>, emit: &mut Emitter<'_, u64>) {
+        let from = chunk.offset as usize;
+        assert!(chunk.data == &self.0[from..from + chunk.data.len()], "other bytes at {from}");
+        *emit.output() += chunk.own.len() as u64;
+    }
+}
+
+/// Checks that chunks of any size have the bytes of the disk, by windows and copies.
+fn check_chunks(source: &dyn Source, expected: &[u8]) {
+    // SAFETY: the kernel only compares bytes and makes no text of them, and has no unsafe code.
+    let promise = unsafe { AsData::promised() };
+    for buffer_bytes in [60_000, 300_000, 1 << 20, 16 << 20] {
+        let pipeline = Pipeline::new(source).access(Access::Window).workers(2);
+        let pipeline = pipeline.buffer_bytes(buffer_bytes).show_changing(promise);
+        let mut owned_bytes = 0;
+        let run = pipeline.run(&Compared(expected), &mut |_: &Chunk<'_>, part: &mut u64| {
+            owned_bytes += std::mem::take(part);
+        });
+        let run = run.unwrap();
+        assert_eq!(owned_bytes, expected.len() as u64, "{}: {:?}", source.name(), run.unreadable);
+    }
+}
+
+/// Checks that each window that the source announces can be made, and shows its bytes.
+fn check_windows(source: &dyn Source, expected: &[u8]) {
+    for (bytes_min, step) in [(1, u64::MAX), (70_000, 300_001), (1 << 20, u64::MAX)] {
+        let mut at = 0;
+        while at < source.length() {
+            let end = source.length().min(at.saturating_add(step));
+            let Some(window) = source.next_window(at..end, bytes_min) else {
+                at = end;
+                continue;
+            };
+            let name = source.name();
+            assert!(window.start >= at && window.end <= end, "{name}: {window:?}");
+            assert!(window.end - window.start >= bytes_min, "{name}: {window:?}");
+            let Some(Ok(shown)) = source.window(window.clone()) else {
+                panic!("{name}: no window {window:?}");
+            };
+            let wanted = &expected[window.start as usize..window.end as usize];
+            let mut bytes = vec![0; wanted.len()];
+            let copied = match shown {
+                Region::Window(shown) => shown.bytes().copy_to(0, &mut bytes),
+                Region::Changing(shown) => shown.copy_to(0, &mut bytes),
+                Region::Borrowed(shown) => {
+                    bytes.copy_from_slice(shown);
+                    shown.len()
+                }
+            };
+            assert!(copied == wanted.len() && bytes == wanted, "{name}: window {window:?}");
+            at = window.end;
+        }
+    }
 }
 
 fn parts(source: &dyn Source, expected: &[u8], mut seed: u64) {

@@ -10,4 +10,5 @@ mod kept;
 mod lab;
 mod packed;
 mod qemu;
+mod reads;
 mod written;

@@ -86,6 +86,19 @@ fn compressed_files_of_the_tools_allow_random_access() {
         eprintln!("{command}");
         check(&*image, &media);
     }
+    // As pzstd writes it: frames without data before each frame.
+    let skipped = [
+        &[0x5A, 0x2A, 0x4D, 0x18, 4, 0, 0, 0, 1, 2, 3, 4][..],
+        &[0x50, 0x2A, 0x4D, 0x18, 0, 0, 0, 0],
+    ];
+    lab.put("image", &[&skipped.concat()[..], &lab.read("raw.zst")].concat());
+    let (image, found) = open_at(&lab.path("image")).unwrap();
+    assert_eq!(found, Some(Kind::Zstd));
+    check(&*image, &media);
+    for plain in [skipped.concat(), skipped[0][..9].to_vec(), skipped[1].repeat(20)] {
+        lab.put("image", &plain);
+        assert!(lab.open("image").is_ok_and(|image| image.length() == plain.len() as u64));
+    }
     // Concatenated streams count as one.
     for name in ["raw.xz", "raw.bz2", "raw.zst", "raw.gz"] {
         let packed = lab.read(name);

@@ -1,17 +1,28 @@
-//! A Deflate decoder that stops at block boundaries, where decoding can resume with only the preceding
-//! 32 KiB, which can be cached in a file. `miniz_oxide`, as built here, does not report block
-//! boundaries.
+//! A Deflate decoder that can stop anywhere and resume from a small [`Snapshot`]. It stops at block
+//! boundaries, where decoding can resume with only the preceding 32 KiB, which can be cached in a file.
 //!
-//! *RFC 1951*. The output goes into a ring; matches can refer to its last 32 KiB.
+//! *RFC 1951*. The output goes into a ring; matches can refer to its last 32 KiB. Most symbols are decoded
+//! by [`Inflate::fast`], which checks once for several symbols that input and room suffice. The last ones
+//! before either ends are decoded by [`Inflate::codes`].
 
+use super::codes::{
+    Code, DAMAGED, DISTANCE_BITS, DISTANCES, Damage, LITERAL_BITS, LITERALS, Table, distance,
+    literal,
+};
 use super::{RING_BYTES, WINDOW_BYTES};
 
 /// Maximum input for a block's header, or for a symbol with its extra bits.
 pub(super) const HEADER_BYTES_MAX: usize = 1024;
 const SYMBOL_BYTES_MAX: usize = 16;
+/// Maximum input that a round of the fast decoder reads ahead, and the room that it needs: two literals,
+/// a match of 258 bytes, and the rest of the last chunk copied.
+const FAST_INPUT_BYTES: usize = 16;
+const FAST_OUTPUT_BYTES: usize = 2 + 258 + CHUNK_BYTES;
+/// Matches are copied in chunks of this size.
+const CHUNK_BYTES: usize = 16;
 
-const LITERAL_BITS: u32 = 11;
-const DISTANCE_BITS: u32 = 9;
+/// Maximum numbers of literal and length symbols, and of distance symbols.
+const SYMBOLS_MAX: (usize, usize) = (288, 32);
 const LENGTH_ORDER: [usize; 19] =
     [16, 17, 18, 0, 8, 7, 9, 6, 10, 5, 11, 4, 12, 3, 13, 2, 14, 1, 15];
 
@@ -20,16 +31,15 @@ const LENGTH_ORDER: [usize; 19] =
 pub(super) enum Stop {
     /// More input is needed.
     Input,
-    /// The ring was filled to its end.
+    /// The output reached its end.
     Output,
     /// At the start of a block.
     Block,
     /// At the end of the stream; the remaining bits of the last byte are unused.
     Stream,
+    /// The data is damaged or truncated.
+    Damage(Damage),
 }
-
-/// A description of damage.
-pub(super) type Damage = &'static str;
 
 /// The state of a decoder between two calls.
 pub(super) struct Inflate {
@@ -42,6 +52,26 @@ pub(super) struct Inflate {
     history: usize,
     literals: Table,
     distances: Table,
+    lengths: Lengths,
+}
+
+/// The code lengths of a block, from which its tables can be built again.
+#[derive(Debug, Clone)]
+struct Lengths {
+    all: [u8; SYMBOLS_MAX.0 + SYMBOLS_MAX.1],
+    literals: usize,
+    distances: usize,
+}
+
+/// The state of a decoder anywhere in a stream. In addition, it needs the preceding 32 KiB.
+#[derive(Debug, Clone)]
+pub(super) struct Snapshot {
+    bits: u64,
+    count: u32,
+    state: State,
+    is_last: bool,
+    history: usize,
+    lengths: Lengths,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -53,40 +83,20 @@ enum State {
     Done,
 }
 
-/// The meaning of a code.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Meaning {
-    Nothing,
-    Literal,
-    End,
-    /// A base value, with this many extra bits.
-    Number(u8),
-    /// A subtable, indexed by the following bits.
-    Link,
-}
-
-#[derive(Debug, Clone, Copy)]
-struct Code {
-    bits: u8,
-    meaning: Meaning,
-    value: u16,
-}
-
-const NOTHING: Code = Code { bits: 0, meaning: Meaning::Nothing, value: 0 };
-
-/// A decoding table indexed by bits; longer codes are in subtables of equal size after it.
-struct Table {
-    codes: Vec<Code>,
-    first_bits: u32,
-    more_bits: u32,
-}
-
 /// The input, with a bit buffer.
 struct Input<'i> {
     bytes: &'i [u8],
     at: usize,
     bits: u64,
     count: u32,
+}
+
+/// The output: `ring` from `at` to `end`, of which the part before `out` is written.
+struct Output<'o> {
+    ring: &'o mut [u8; RING_BYTES],
+    at: usize,
+    out: usize,
+    end: usize,
 }
 
 impl Input<'_> {
@@ -133,26 +143,31 @@ impl Input<'_> {
         self.bits &= (1 << self.count) - 1;
     }
 
-    /// Decodes one code.
-    fn code(&mut self, table: &Table) -> Result<Code, Damage> {
-        let mut code = table.codes[self.peek(table.first_bits)];
-        if code.meaning == Meaning::Link {
-            let further = (self.bits >> table.first_bits) as usize & ((1 << table.more_bits) - 1);
-            code = table.codes[usize::from(code.value) + further];
+    /// Decodes one code; its value includes the extra bits.
+    fn code(&mut self, table: &Table) -> Result<(Code, usize), Damage> {
+        let code = table.code(self.bits);
+        if code == Code::NOTHING {
+            return Err(DAMAGED);
         }
-        if code.meaning == Meaning::Nothing {
-            return Err("the compressed data is damaged");
-        }
-        self.skip(code.bits.into()).map(|()| code)
+        let value = code.number_in(self.bits);
+        self.skip(code.all_bits()).map(|()| (code, value))
     }
 }
 
 impl Default for Inflate {
     fn default() -> Self {
-        let table = || Table { codes: Vec::new(), first_bits: 0, more_bits: 0 };
-        let (literals, distances) = (table(), table());
-        let state = State::Block;
-        Inflate { bits: 0, count: 0, state, is_last: false, history: 0, literals, distances }
+        let lengths =
+            Lengths { all: [0; SYMBOLS_MAX.0 + SYMBOLS_MAX.1], literals: 0, distances: 0 };
+        Inflate {
+            bits: 0,
+            count: 0,
+            state: State::Block,
+            is_last: false,
+            history: 0,
+            literals: Table::default(),
+            distances: Table::default(),
+            lengths,
+        }
     }
 }
 
@@ -170,50 +185,85 @@ impl Inflate {
         is_block.then_some((self.bits as u8, self.count as u8))
     }
 
-    /// Decodes into `ring` from `at` up to its end. `is_all` means that no more input follows;
-    /// otherwise there must be at least [`HEADER_BYTES_MAX`] bytes. Returns the reason for stopping,
-    /// and the numbers of bytes read and written.
+    /// The present state.
+    pub(super) fn snapshot(&self) -> Snapshot {
+        Snapshot {
+            bits: self.bits,
+            count: self.count,
+            state: self.state,
+            is_last: self.is_last,
+            history: self.history,
+            lengths: self.lengths.clone(),
+        }
+    }
+
+    /// Resumes at a snapshot.
     ///
     /// # Errors
-    /// If the data is damaged or truncated.
+    /// If it is not one of a valid stream.
+    pub(super) fn resume(&mut self, snapshot: &Snapshot) -> Result<(), Damage> {
+        (self.bits, self.count) = (snapshot.bits, snapshot.count);
+        (self.state, self.is_last) = (snapshot.state, snapshot.is_last);
+        self.history = snapshot.history;
+        self.lengths.clone_from(&snapshot.lengths);
+        match self.state {
+            State::Codes | State::Copy { .. } => self.build(),
+            State::Block | State::Stored(_) | State::Done => {
+                // The tables are of another place.
+                self.lengths.literals = 0;
+                Ok(())
+            }
+        }
+    }
+
+    /// Decodes into `ring` from `at` up to `end`, and may overwrite bytes after it. `is_all` means that no
+    /// more input follows; otherwise there must be at least [`HEADER_BYTES_MAX`] bytes. Returns the
+    /// reason for stopping, and the numbers of bytes read and written.
     pub(super) fn decode(
         &mut self,
         bytes: &[u8],
         is_all: bool,
         ring: &mut [u8; RING_BYTES],
-        at: usize,
-    ) -> Result<(Stop, usize, usize), Damage> {
+        (at, end): (usize, usize),
+    ) -> (Stop, usize, usize) {
         let mut input = Input { bytes, at: 0, bits: self.bits, count: self.count };
-        let mut out = at;
+        let mut output = Output { ring, at, out: at, end: end.min(RING_BYTES) };
         let stop = loop {
-            let stop = match self.state {
-                State::Block if self.is_last => {
-                    input.give_back();
-                    (input.bits, input.count, self.state) = (0, 0, State::Done);
-                    Some(Stop::Stream)
-                }
-                State::Block if out > at => Some(Stop::Block),
-                State::Block => {
-                    if !is_all && bytes.len() - input.at < HEADER_BYTES_MAX {
-                        Some(Stop::Input)
-                    } else {
-                        self.header(&mut input)?;
-                        None
-                    }
-                }
-                State::Stored(left) => self.stored(&mut input, left, is_all, ring, &mut out)?,
-                State::Codes => self.codes(&mut input, is_all, ring, (at, &mut out))?,
-                State::Copy { length, distance } => self.copy(length, distance, ring, &mut out),
-                State::Done => Some(Stop::Stream),
-            };
-            if let Some(stop) = stop {
-                break stop;
+            match self.step(&mut input, is_all, &mut output) {
+                Ok(None) => {}
+                Ok(Some(stop)) => break stop,
+                Err(why) => break Stop::Damage(why),
             }
         };
         input.give_back();
         (self.bits, self.count) = (input.bits, input.count);
-        self.history = (self.history + out - at).min(WINDOW_BYTES);
-        Ok((stop, input.at, out - at))
+        let written = output.out - at;
+        self.history = (self.history + written).min(WINDOW_BYTES);
+        (stop, input.at, written)
+    }
+
+    fn step(
+        &mut self,
+        input: &mut Input<'_>,
+        is_all: bool,
+        output: &mut Output<'_>,
+    ) -> Result<Option<Stop>, Damage> {
+        match self.state {
+            State::Block if self.is_last => {
+                input.give_back();
+                (input.bits, input.count, self.state) = (0, 0, State::Done);
+                Ok(Some(Stop::Stream))
+            }
+            State::Block if output.out > output.at => Ok(Some(Stop::Block)),
+            State::Block if !is_all && input.bytes.len() - input.at < HEADER_BYTES_MAX => {
+                Ok(Some(Stop::Input))
+            }
+            State::Block => self.header(input).map(|()| None),
+            State::Stored(left) => self.stored(input, left, is_all, output),
+            State::Codes => self.codes(input, is_all, output),
+            State::Copy { length, distance } => Ok(self.copy(length, distance, output)),
+            State::Done => Ok(Some(Stop::Stream)),
+        }
     }
 
     fn header(&mut self, input: &mut Input<'_>) -> Result<(), Damage> {
@@ -231,15 +281,18 @@ impl Inflate {
                 self.state = State::Stored(length);
                 return Ok(());
             }
+            // The tables are still there.
+            1 if self.lengths.literals == SYMBOLS_MAX.0 => {}
             1 => {
                 let length = |symbol: usize| match symbol {
-                    0..144 | 280.. => 8,
+                    0..144 | 280..288 => 8,
                     144..256 => 9,
-                    _ => 7,
+                    256..280 => 7,
+                    _ => 5,
                 };
-                let lengths: [u8; 288] = std::array::from_fn(length);
-                self.literals.build(&lengths, (LITERAL_BITS, true), literal)?;
-                self.distances.build(&[5; 32], (DISTANCE_BITS, true), distance)?;
+                let all = std::array::from_fn(length);
+                self.lengths = Lengths { all, literals: SYMBOLS_MAX.0, distances: SYMBOLS_MAX.1 };
+                self.build()?;
             }
             2 => self.tables(input)?,
             _ => return Err("a block has an unknown type"),
@@ -260,13 +313,14 @@ impl Inflate {
         for &place in &LENGTH_ORDER[..count] {
             lengths[place] = input.take(3)? as u8;
         }
-        let plain = |symbol: usize| (Meaning::Number(0), symbol as u16);
+        let plain = |symbol: usize| Code::number(symbol, 0);
+        self.lengths.literals = 0;
         self.literals.build(&lengths, (7, false), plain)?;
-        let mut all = [0u8; 286 + 30];
+        let mut all = [0u8; SYMBOLS_MAX.0 + SYMBOLS_MAX.1];
         let mut filled = 0;
         while filled < literals + distances {
             input.refill();
-            let (value, times) = match input.code(&self.literals)?.value {
+            let (value, times) = match input.code(&self.literals)?.1 {
                 16 => {
                     let last = filled.checked_sub(1).ok_or(damaged)?;
                     (all[last], 3 + input.take(2)?)
@@ -285,8 +339,15 @@ impl Inflate {
         if all[256] == 0 {
             return Err(damaged);
         }
-        self.literals.build(&all[..literals], (LITERAL_BITS, true), literal)?;
-        let distances = &all[literals..literals + distances];
+        self.lengths = Lengths { all, literals, distances };
+        self.build()
+    }
+
+    /// Builds the tables of a block.
+    fn build(&mut self) -> Result<(), Damage> {
+        let Lengths { all, literals, distances } = &self.lengths;
+        let (literals, distances) = all[..literals + distances].split_at(*literals);
+        self.literals.build(literals, (LITERAL_BITS, true), literal)?;
         self.distances.build(distances, (DISTANCE_BITS, true), distance)
     }
 
@@ -295,18 +356,17 @@ impl Inflate {
         input: &mut Input<'_>,
         left: usize,
         is_all: bool,
-        ring: &mut [u8; RING_BYTES],
-        out: &mut usize,
+        output: &mut Output<'_>,
     ) -> Result<Option<Stop>, Damage> {
         let bytes = &input.bytes[input.at..];
-        let count = left.min(bytes.len()).min(RING_BYTES - *out);
-        ring[*out..*out + count].copy_from_slice(&bytes[..count]);
+        let count = left.min(bytes.len()).min(output.end - output.out);
+        output.ring[output.out..output.out + count].copy_from_slice(&bytes[..count]);
         input.at += count;
-        *out += count;
+        output.out += count;
         self.state = if count == left { State::Block } else { State::Stored(left - count) };
         match () {
             () if count == left => Ok(None),
-            () if *out == RING_BYTES => Ok(Some(Stop::Output)),
+            () if output.out == output.end => Ok(Some(Stop::Output)),
             () if is_all => Err("it ends inside the compressed data"),
             () => Ok(Some(Stop::Input)),
         }
@@ -316,11 +376,14 @@ impl Inflate {
         &mut self,
         input: &mut Input<'_>,
         is_all: bool,
-        ring: &mut [u8; RING_BYTES],
-        (at, out): (usize, &mut usize),
+        output: &mut Output<'_>,
     ) -> Result<Option<Stop>, Damage> {
         loop {
-            if *out == RING_BYTES {
+            if self.fast(input, output)? {
+                self.state = State::Block;
+                return Ok(None);
+            }
+            if output.out == output.end {
                 return Ok(Some(Stop::Output));
             }
             if !is_all && input.bytes.len() - input.at < SYMBOL_BYTES_MAX {
@@ -328,51 +391,102 @@ impl Inflate {
             }
             // A symbol with all its extra bits takes at most 48 bits.
             input.refill();
-            let code = input.code(&self.literals)?;
-            let more = match code.meaning {
-                Meaning::Literal => {
-                    ring[*out] = code.value as u8;
-                    *out += 1;
-                    continue;
-                }
-                Meaning::End => {
-                    self.state = State::Block;
-                    return Ok(None);
-                }
-                Meaning::Number(more) => more,
-                Meaning::Nothing | Meaning::Link => return Err("the compressed data is damaged"),
-            };
-            let length = usize::from(code.value) + input.take(more.into())?;
-            let code = input.code(&self.distances)?;
-            let Meaning::Number(more) = code.meaning else {
-                return Err("the compressed data is damaged");
-            };
-            let distance = usize::from(code.value) + input.take(more.into())?;
-            if distance > self.history + (*out - at) {
-                return Err("it copies from before its start");
+            let (code, length) = input.code(&self.literals)?;
+            if code.is(Code::LITERAL) {
+                output.ring[output.out] = length as u8;
+                output.out += 1;
+                continue;
             }
-            if let Some(stop) = self.copy(length, distance, ring, out) {
+            if code.is(Code::END) {
+                self.state = State::Block;
+                return Ok(None);
+            }
+            let (_, distance) = input.code(&self.distances)?;
+            if distance > self.history + (output.out - output.at) {
+                return Err(BEFORE_START);
+            }
+            if let Some(stop) = self.copy(length, distance, output) {
                 return Ok(Some(stop));
             }
         }
     }
 
-    /// Copies `length` bytes, or as many as fit.
-    fn copy(
-        &mut self,
-        length: usize,
-        distance: usize,
-        ring: &mut [u8; RING_BYTES],
-        out: &mut usize,
-    ) -> Option<Stop> {
-        let count = length.min(RING_BYTES - *out);
-        let from = (*out + RING_BYTES - distance) % RING_BYTES;
-        if from + count <= RING_BYTES && (distance >= count || from > *out) {
-            ring.copy_within(from..from + count, *out);
-        } else {
-            for index in 0..count {
-                ring[*out + index] = ring[(from + index) % RING_BYTES];
+    /// Decodes symbols while there is input and room for any of them. Returns whether the block has ended.
+    fn fast(&self, input: &mut Input<'_>, output: &mut Output<'_>) -> Result<bool, Damage> {
+        let tables = (self.literals.first(), self.distances.first());
+        let (Some(literals), Some(distances)) = tables else { return Err(DAMAGED) };
+        let literals: &[Code; LITERALS] = literals;
+        let distances: &[Code; DISTANCES] = distances;
+        let (bytes, ring) = (input.bytes, &mut *output.ring);
+        let Some(input_end) = bytes.len().checked_sub(FAST_INPUT_BYTES) else { return Ok(false) };
+        let Some(output_end) = output.end.checked_sub(FAST_OUTPUT_BYTES) else { return Ok(false) };
+        let (mut at, mut bits, mut count, mut out) =
+            (input.at, input.bits, input.count, output.out);
+        // The number of bytes before the first one in the ring.
+        let history = self.history.wrapping_sub(output.at);
+        let ended = loop {
+            if at > input_end || out > output_end {
+                break Ok(false);
             }
+            (bits, at, count) = refilled(bytes, bits, at, count);
+            let mut code = literals[bits as usize % LITERALS];
+            if code.is(Code::LITERAL) {
+                (bits, count) = (bits >> code.all_bits(), count - code.all_bits());
+                ring[out] = code.value() as u8;
+                out += 1;
+                code = literals[bits as usize % LITERALS];
+                if code.is(Code::LITERAL) {
+                    (bits, count) = (bits >> code.all_bits(), count - code.all_bits());
+                    ring[out] = code.value() as u8;
+                    out += 1;
+                    continue;
+                }
+                // Two codes, of up to 11 and 48 bits, may not fit.
+                (bits, at, count) = refilled(bytes, bits, at, count);
+            }
+            if code.is(Code::LINK) {
+                code = self.literals.linked(code, bits);
+            }
+            if !code.is(Code::NUMBER) {
+                if code == Code::NOTHING {
+                    break Err(DAMAGED);
+                }
+                (bits, count) = (bits >> code.all_bits(), count - code.all_bits());
+                if code.is(Code::END) {
+                    break Ok(true);
+                }
+                ring[out] = code.value() as u8;
+                out += 1;
+                continue;
+            }
+            let length = code.number_in(bits);
+            (bits, count) = (bits >> code.all_bits(), count - code.all_bits());
+            let mut code = distances[bits as usize % DISTANCES];
+            if code.is(Code::LINK) {
+                code = self.distances.linked(code, bits);
+            }
+            if code == Code::NOTHING {
+                break Err(DAMAGED);
+            }
+            let distance = code.number_in(bits);
+            (bits, count) = (bits >> code.all_bits(), count - code.all_bits());
+            if distance > history.wrapping_add(out) {
+                break Err(BEFORE_START);
+            }
+            copy_fast(ring, out, length, distance);
+            out += length;
+        };
+        (input.at, input.bits, input.count, output.out) = (at, bits, count, out);
+        ended
+    }
+
+    /// Copies `length` bytes, or as many as fit.
+    fn copy(&mut self, length: usize, distance: usize, output: &mut Output<'_>) -> Option<Stop> {
+        let Output { ring, out, end, .. } = output;
+        let count = length.min(*end - *out);
+        let from = *out + RING_BYTES - distance;
+        for index in 0..count {
+            ring[*out + index] = ring[(from + index) % RING_BYTES];
         }
         *out += count;
         self.state = State::Codes;
@@ -383,95 +497,42 @@ impl Inflate {
     }
 }
 
-impl Table {
-    /// Builds a table from code lengths; `meaning` interprets each symbol. The code must be complete,
-    /// except that a single code may stand alone.
-    fn build(
-        &mut self,
-        lengths: &[u8],
-        (first_bits_max, may_be_one): (u32, bool),
-        meaning: fn(usize) -> (Meaning, u16),
-    ) -> Result<(), Damage> {
-        let mut counts = [0u32; 16];
-        lengths.iter().for_each(|&length| counts[usize::from(length & 15)] += 1);
-        counts[0] = 0;
-        let (mut next, mut code, mut used) = ([0u32; 16], 0, 0);
-        for (length, count) in counts.iter().enumerate().skip(1) {
-            code <<= 1;
-            next[length] = code;
-            code += count;
-            used += count << (15 - length);
+const BEFORE_START: Damage = "it copies from before its start";
+
+/// The bit buffer with at least 56 bits, and the new position in `bytes`, which has 8 more bytes.
+#[inline(always)]
+fn refilled(bytes: &[u8], bits: u64, at: usize, count: u32) -> (u64, usize, u32) {
+    let mut next = [0; 8];
+    next.copy_from_slice(&bytes[at..at + 8]);
+    let bits = bits | u64::from_le_bytes(next) << count;
+    (bits, at + ((63 - count) / 8) as usize, count | 56)
+}
+
+/// Copies a match of up to 258 bytes to `out`, and overwrites up to a chunk after it, which is more than
+/// 32 KiB away from all bytes that matches can refer to.
+#[inline(always)]
+fn copy_fast(ring: &mut [u8; RING_BYTES], out: usize, length: usize, distance: usize) {
+    let end = out + length;
+    let from = (out + RING_BYTES - distance) % RING_BYTES;
+    if from + length + CHUNK_BYTES > RING_BYTES {
+        for index in 0..length {
+            ring[out + index] = ring[(from + index) % RING_BYTES];
         }
-        let longest = counts.iter().rposition(|&count| count > 0).unwrap_or(0);
-        let is_one = longest == 1 && may_be_one;
-        if used > 1 << 15 || (used < 1 << 15 && longest > 0 && !is_one) {
-            return Err("the codes of a block are damaged");
-        }
-        let longest = longest.max(1) as u32;
-        self.first_bits = first_bits_max.min(longest);
-        self.more_bits = longest - self.first_bits;
-        let first = 1usize << self.first_bits;
-        self.codes.clear();
-        self.codes.resize(first, NOTHING);
-        for (symbol, &length) in lengths.iter().enumerate().filter(|(_, length)| **length > 0) {
-            let code = next[usize::from(length)];
-            next[usize::from(length)] += 1;
-            let reversed = (code.reverse_bits() >> (32 - u32::from(length))) as usize;
-            let (meaning, value) = meaning(symbol);
-            let new = Code { bits: length, meaning, value };
-            let (mut at, step, end) = match u32::from(length).checked_sub(self.first_bits) {
-                None | Some(0) => (reversed, 1usize << length, first),
-                Some(more) => {
-                    let start = self.part(reversed & (first - 1));
-                    let at = start + (reversed >> self.first_bits);
-                    (at, 1 << more, start + (1 << self.more_bits))
-                }
-            };
-            while at < end {
-                self.codes[at] = new;
-                at += step;
+    } else if distance >= CHUNK_BYTES {
+        let (mut from, mut to) = (from, out);
+        loop {
+            ring.copy_within(from..from + CHUNK_BYTES, to);
+            (from, to) = (from + CHUNK_BYTES, to + CHUNK_BYTES);
+            if to >= end {
+                break;
             }
         }
-        Ok(())
-    }
-
-    /// The subtable for longer codes with this prefix; adds it if missing.
-    fn part(&mut self, beginning: usize) -> usize {
-        let link = self.codes[beginning];
-        if link.meaning == Meaning::Link {
-            return usize::from(link.value);
+    } else if distance == 1 {
+        let byte = ring[from];
+        ring[out..end].fill(byte);
+    } else {
+        for index in 0..length {
+            ring[out + index] = ring[from + index];
         }
-        let start = self.codes.len();
-        self.codes.resize(start + (1 << self.more_bits), NOTHING);
-        // At most 300 subtables of up to 64 codes, so the index fits.
-        self.codes[beginning] = Code { bits: 0, meaning: Meaning::Link, value: start as u16 };
-        start
-    }
-}
-
-/// The meaning of a literal or length symbol.
-fn literal(symbol: usize) -> (Meaning, u16) {
-    match symbol {
-        0..256 => (Meaning::Literal, symbol as u16),
-        256 => (Meaning::End, 0),
-        257..265 => (Meaning::Number(0), symbol as u16 - 254),
-        285 => (Meaning::Number(0), 258),
-        265..285 => {
-            let more = (symbol - 261) / 4;
-            (Meaning::Number(more as u8), (3 + ((4 + (symbol - 257) % 4) << more)) as u16)
-        }
-        _ => (Meaning::Nothing, 0),
-    }
-}
-
-/// The meaning of a distance symbol.
-fn distance(symbol: usize) -> (Meaning, u16) {
-    match symbol {
-        0..4 => (Meaning::Number(0), symbol as u16 + 1),
-        4..30 => {
-            let more = (symbol - 2) / 2;
-            (Meaning::Number(more as u8), (1 + ((2 + symbol % 2) << more)) as u16)
-        }
-        _ => (Meaning::Nothing, 0),
     }
 }

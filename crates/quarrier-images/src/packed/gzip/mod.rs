@@ -1,12 +1,15 @@
 //! gzip, with an index of points at which decompression can start.
 //!
-//! Deflate can be resumed anywhere from a copy of the decoder's state: its tables and bits, and the
+//! Deflate can be resumed anywhere from a copy of the decoder's state: its code lengths and bits, and the
 //! preceding 32 KiB. One pass builds the index, verifies every checksum and determines the length. The
-//! distance of points grows with the file, so their memory is bounded.
+//! distance of points grows with the file, so their memory is bounded. The pass keeps the first spans that
+//! it decompresses, so that a reader that follows decompresses only the rest again.
 //!
 //! An index for the cache has its points at block boundaries, which need only those 32 KiB, and a
 //! checksum of the bytes up to the next point.
 
+mod codes;
+mod first;
 mod inflate;
 mod kept;
 
@@ -14,24 +17,22 @@ use std::io;
 use std::sync::{Arc, Mutex};
 
 use crc_fast::{CrcAlgorithm, Digest, checksum, checksum_combine};
-use miniz_oxide::inflate::TINFLStatus;
-use miniz_oxide::inflate::core::inflate_flags::TINFL_FLAG_HAS_MORE_INPUT;
-use miniz_oxide::inflate::core::{DecompressorOxide, decompress};
 use quarrier_core::source::{Source, read_full_at};
 use quarrier_core::sync::lock;
 use quarrier_core::{Error, Result};
 
-use super::spans::{Spans, Unpack};
+use super::spans::{Spans, Unpack, first_bytes_max};
 use super::{Packed, SPAN_BYTES_MAX};
 use crate::around::Around;
 use crate::bytes::u32_le;
 use crate::fault::{damaged, invalid};
-use inflate::{HEADER_BYTES_MAX, Inflate, Stop};
+use first::FirstSpans;
+use inflate::{HEADER_BYTES_MAX, Inflate, Snapshot, Stop};
 use kept::CachedIndex;
 
 /// Initial distance between points, in decompressed bytes.
 const STEP_BYTES: u64 = 1 << 20;
-/// Maximum number of points, of 43 KB each.
+/// Maximum number of points, of 33 KB each.
 const POINTS_MAX: usize = 1500;
 const INPUT_BYTES: usize = 128 << 10;
 /// The window of output that matches can refer to.
@@ -44,42 +45,56 @@ const TEXT_BYTES_MAX: u64 = 1 << 20;
 /// Opens a file. Reads it completely once, unless its index was cached.
 pub(super) fn open(file: &Arc<dyn Source>, around: &Around<'_>) -> Result<Packed> {
     let Some(keeper) = around.keeper() else {
-        return Ok(opened(file, walked(file, around, false)?));
+        return walked(file, around, false).map(|walked| opened(file, walked));
     };
     let kept = keeper.kept_index().and_then(|bytes| kept::read(&bytes, file.length()));
     if let Some(kept) = kept {
-        return Ok(opened(file, (kept, None)));
+        let walked = Walked { kept, damage: None, first: FirstSpans::default() };
+        return Ok(opened(file, walked));
     }
     match walked(file, around, true) {
-        Ok((kept, None)) if kept.index.is_even(kept.length) => {
-            if let Some(bytes) = kept::written(file.length(), &kept) {
+        Ok(walked) if walked.is_to_be_kept() => {
+            if let Some(bytes) = kept::written(file.length(), &walked.kept) {
                 keeper.keep_index(&bytes);
             }
-            Ok(opened(file, (kept, None)))
+            return Ok(opened(file, walked));
         }
-        Err(error) if around.is_stopped() => Err(error),
-        // Not cached: the index of a damaged file, and of one with few blocks, whose points would be
-        // far apart. Both are indexed by decoder states on each run.
-        _ => Ok(opened(file, walked(file, around, false)?)),
+        Err(error) if around.is_stopped() => return Err(error),
+        _ => {}
+    }
+    // Not cached: the index of a damaged file, and of one with few blocks, whose points would be far
+    // apart. Both are indexed by decoder states on each run.
+    walked(file, around, false).map(|walked| opened(file, walked))
+}
+
+/// Builds the source.
+fn opened(file: &Arc<dyn Source>, walked: Walked) -> Packed {
+    let Walked { kept: CachedIndex { index, length, notice }, damage, first } = walked;
+    let Index { starts, points, sums, .. } = index;
+    let points = Points { file: Arc::clone(file), points, sums, walks: Mutex::default() };
+    let spans = Spans::new(file.name(), starts, length, damage, points);
+    Packed::Anywhere(Arc::new(spans.holding_first(first.into_spans())), notice)
+}
+
+/// The result of reading a file completely.
+struct Walked {
+    kept: CachedIndex,
+    /// The damage at which the file ends.
+    damage: Option<String>,
+    first: FirstSpans,
+}
+
+impl Walked {
+    /// Whether the index can be cached.
+    fn is_to_be_kept(&self) -> bool {
+        self.damage.is_none() && self.kept.index.is_even(self.kept.length)
     }
 }
 
-/// Builds the source from an index and the damage at which it ends.
-fn opened(file: &Arc<dyn Source>, (kept, damage): (CachedIndex, Option<String>)) -> Packed {
-    let CachedIndex { index, length, notice } = kept;
-    let Index { starts, points, sums, .. } = index;
-    let points = Points { file: Arc::clone(file), points, sums, walks: Mutex::default() };
-    Packed::Anywhere(Arc::new(Spans::new(file.name(), starts, length, damage, points)), notice)
-}
-
-/// Reads a file completely; returns its index, and the damage at which it ends. If the index
-/// `is_to_be_kept`, its points are at block boundaries.
-fn walked(
-    file: &Arc<dyn Source>,
-    around: &Around<'_>,
-    is_to_be_kept: bool,
-) -> Result<(CachedIndex, Option<String>)> {
+/// Reads a file completely. If its index `is_to_be_kept`, its points are at block boundaries.
+fn walked(file: &Arc<dyn Source>, around: &Around<'_>, is_to_be_kept: bool) -> Result<Walked> {
     let mut walk = Walk::new(Arc::clone(file), is_to_be_kept);
+    let mut first = FirstSpans::with_room(4 * STEP_BYTES as usize);
     let mut index =
         Index { starts: vec![0], points: vec![None], is_to_be_kept, ..Index::default() };
     let mut damage = None;
@@ -88,10 +103,11 @@ fn walked(
             let given_up = io::ErrorKind::ConnectionAborted.into();
             return Err(Error::io(file.name(), "unpack", given_up));
         }
-        match walk.more() {
+        match walk.more(RING_BYTES) {
             Ok(0) => break,
-            Ok(_) => index.add(&walk),
+            Ok(_) => index.add(&walk, &mut first),
             Err(error) => {
+                first.add(walk.part());
                 damage = Some((walk.input_at(), error));
                 break;
             }
@@ -106,7 +122,7 @@ fn walked(
         )),
     };
     let notice = damage.clone().or_else(|| walk.notice.take());
-    Ok((CachedIndex { index, length, notice }, damage))
+    Ok(Walked { kept: CachedIndex { index, length, notice }, damage, first })
 }
 
 /// A point at which decompression can start, with the decoder's state. The start of the file needs
@@ -118,7 +134,7 @@ struct Point {
 }
 
 enum State {
-    Decoder(Box<DecompressorOxide>),
+    Anywhere(Box<Snapshot>),
     /// At a block boundary: the bits of the previous byte that belong to the block, and their number.
     Block {
         bits: u8,
@@ -154,8 +170,9 @@ impl Default for Index {
 const SPAN_SUM: CrcAlgorithm = CrcAlgorithm::Crc32IsoHdlc;
 
 impl Index {
-    /// Adds a point if the walk has advanced far enough.
-    fn add(&mut self, walk: &Walk) {
+    /// Adds the last part of a walk, and a point if the walk has advanced far enough.
+    fn add(&mut self, walk: &Walk, first: &mut FirstSpans) {
+        first.add(walk.part());
         if self.is_to_be_kept {
             self.sum.update(walk.part());
         }
@@ -167,8 +184,14 @@ impl Index {
         self.end();
         self.starts.push(walk.written);
         self.points.push(Some(Box::new(point)));
+        first.end_span();
+        if self.points.len() == 2 {
+            // Looking for the memory left takes longer than decompressing a small file.
+            first.set_room(first_bytes_max());
+        }
         if self.points.len() > POINTS_MAX {
             self.thin_out();
+            first.thin_out();
         }
     }
 
@@ -220,10 +243,10 @@ impl Unpack for Points {
         let kept = lock(&self.walks).pop();
         let is_at_blocks = !self.sums.is_empty();
         let mut walk = kept.unwrap_or_else(|| Walk::new(Arc::clone(&self.file), is_at_blocks));
-        walk.begin(self.points[index].as_deref());
+        walk.begin(self.points[index].as_deref())?;
         let mut filled = 0;
         while filled < out.len() {
-            if walk.more()? == 0 {
+            if walk.more(out.len() - filled)? == 0 {
                 return Err(invalid("the file is truncated"));
             }
             let part = walk.part();
@@ -241,13 +264,6 @@ impl Unpack for Points {
     }
 }
 
-/// The continuation after a part of a member.
-enum Next {
-    More,
-    End,
-    Damaged(&'static str),
-}
-
 /// Decompresses a file from some point on.
 struct Walk {
     file: Arc<dyn Source>,
@@ -257,9 +273,9 @@ struct Walk {
     used: usize,
     begins_at: u64,
     is_in_member: bool,
-    decoder: Box<DecompressorOxide>,
-    /// The decoder that replaces the usual one if points are at block boundaries.
-    blocks: Option<Box<Inflate>>,
+    decoder: Box<Inflate>,
+    /// Whether points must be at block boundaries.
+    is_at_blocks: bool,
     /// Whether `input` is known to reach the end of the file.
     is_all: bool,
     ring: Box<[u8; RING_BYTES]>,
@@ -285,7 +301,7 @@ impl Walk {
             begins_at: 0,
             is_in_member: false,
             decoder: Box::default(),
-            blocks: is_at_blocks.then(Box::default),
+            is_at_blocks,
             is_all: false,
             ring: Box::new([0; RING_BYTES]),
             ring_at: 0,
@@ -299,7 +315,7 @@ impl Walk {
     }
 
     /// Restarts at a point, or at the start of the file.
-    fn begin(&mut self, point: Option<&Point>) {
+    fn begin(&mut self, point: Option<&Point>) -> io::Result<()> {
         (self.filled, self.used, self.last, self.written) = (0, 0, (0, 0), 0);
         (self.begins_at, self.is_in_member, self.ring_at) = (0, false, 0);
         self.is_all = false;
@@ -309,26 +325,21 @@ impl Walk {
             self.begins_at = point.input_at;
             self.is_in_member = true;
             match &point.state {
-                State::Decoder(decoder) => (*self.decoder).clone_from(decoder),
-                State::Block { bits, count } => {
-                    if let Some(blocks) = &mut self.blocks {
-                        blocks.begin(WINDOW_BYTES, *bits, *count);
-                    }
-                }
+                State::Anywhere(snapshot) => self.decoder.resume(snapshot).map_err(invalid)?,
+                State::Block { bits, count } => self.decoder.begin(WINDOW_BYTES, *bits, *count),
             }
             self.ring[..WINDOW_BYTES].copy_from_slice(&*point.window);
             self.ring_at = WINDOW_BYTES;
         }
+        Ok(())
     }
 
     /// The state of the decoder, if it is inside a member, and at a block boundary where required.
     fn point(&self) -> Option<Point> {
         self.is_in_member.then_some(())?;
-        let state = match &self.blocks {
-            None => State::Decoder(self.decoder.clone()),
-            Some(blocks) => {
-                blocks.block_bits().map(|(bits, count)| State::Block { bits, count })?
-            }
+        let state = match self.is_at_blocks {
+            false => State::Anywhere(Box::new(self.decoder.snapshot())),
+            true => self.decoder.block_bits().map(|(bits, count)| State::Block { bits, count })?,
         };
         let mut window = Box::new([0; WINDOW_BYTES]);
         let end = self.ring_at;
@@ -352,21 +363,20 @@ impl Walk {
         &self.ring[self.last.0..self.last.1]
     }
 
-    /// Decompresses more, and returns the number of bytes; 0 at the end.
-    fn more(&mut self) -> io::Result<usize> {
+    /// Decompresses up to `room` more bytes, and returns their number; 0 at the end. After an error,
+    /// [`part`](Self::part) has the bytes before the damage.
+    fn more(&mut self, room: usize) -> io::Result<usize> {
         loop {
+            self.last = (0, 0);
             if !self.is_in_member && !self.begin_member()? {
                 return Ok(0);
             }
             let at = self.ring_at % RING_BYTES;
-            let (next, used, written) = match self.blocks.take() {
-                None => self.decode()?,
-                Some(mut blocks) => {
-                    let decoded = self.decode_blocks(&mut blocks);
-                    self.blocks = Some(blocks);
-                    decoded?
-                }
-            };
+            self.fill_for_decoder()?;
+            let input = &self.input[self.used..self.filled];
+            let end = at.saturating_add(room).min(RING_BYTES);
+            let (stop, used, written) =
+                self.decoder.decode(input, self.is_all, &mut self.ring, (at, end));
             self.used += used;
             self.last = (at, at + written);
             self.ring_at = at + written;
@@ -375,10 +385,13 @@ impl Walk {
             if self.verifies {
                 self.checksum.update(&self.ring[at..at + written]);
             }
-            match next {
-                Next::End => self.end_member()?,
-                Next::More => {}
-                Next::Damaged(why) => return Err(invalid(why)),
+            match stop {
+                Stop::Stream => self.end_member()?,
+                Stop::Damage(why) => return Err(invalid(why)),
+                Stop::Input if self.is_all && used + written == 0 => {
+                    return Err(invalid("it ends inside the compressed data"));
+                }
+                Stop::Input | Stop::Output | Stop::Block => {}
             }
             if written > 0 {
                 return Ok(written);
@@ -386,49 +399,19 @@ impl Walk {
         }
     }
 
-    /// Decompresses a part of a member. Returns the continuation, and the numbers of bytes read and
-    /// written.
-    fn decode(&mut self) -> io::Result<(Next, usize, usize)> {
-        if self.used == self.filled {
-            self.fill()?;
+    /// Refills the input if the decoder might need more.
+    fn fill_for_decoder(&mut self) -> io::Result<()> {
+        if self.filled - self.used >= HEADER_BYTES_MAX || self.is_all {
+            return Ok(());
         }
-        let has_more = self.filled > 0;
-        let flags = if has_more { TINFL_FLAG_HAS_MORE_INPUT } else { 0 };
-        let (input, at) = (&self.input[self.used..self.filled], self.ring_at % RING_BYTES);
-        let (status, used, written) =
-            decompress(&mut self.decoder, input, &mut self.ring[..], at, flags);
-        let next = match status {
-            TINFLStatus::Done => Next::End,
-            TINFLStatus::HasMoreOutput => Next::More,
-            TINFLStatus::NeedsMoreInput if has_more => Next::More,
-            TINFLStatus::NeedsMoreInput | TINFLStatus::FailedCannotMakeProgress => {
-                Next::Damaged("it ends inside the compressed data")
-            }
-            _ => Next::Damaged("the compressed data is damaged"),
-        };
-        Ok((next, used, written))
-    }
-
-    /// As [`decode`](Self::decode), up to a block boundary.
-    fn decode_blocks(&mut self, blocks: &mut Inflate) -> io::Result<(Next, usize, usize)> {
-        if self.filled - self.used < HEADER_BYTES_MAX && !self.is_all {
-            self.input.copy_within(self.used..self.filled, 0);
-            self.begins_at += self.used as u64;
-            (self.used, self.filled) = (0, self.filled - self.used);
-            let at = self.begins_at + self.filled as u64;
-            let read = read_full_at(&*self.file, at, &mut self.input[self.filled..])?;
-            self.filled += read;
-            self.is_all = self.filled < self.input.len();
-        }
-        let (input, at) = (&self.input[self.used..self.filled], self.ring_at % RING_BYTES);
-        Ok(match blocks.decode(input, self.is_all, &mut self.ring, at) {
-            Ok((Stop::Stream, used, written)) => (Next::End, used, written),
-            Ok((Stop::Input, 0, 0)) if self.is_all => {
-                (Next::Damaged("it ends inside the compressed data"), 0, 0)
-            }
-            Ok((_, used, written)) => (Next::More, used, written),
-            Err(why) => (Next::Damaged(why), 0, 0),
-        })
+        self.input.copy_within(self.used..self.filled, 0);
+        self.begins_at += self.used as u64;
+        (self.used, self.filled) = (0, self.filled - self.used);
+        let at = self.begins_at + self.filled as u64;
+        let read = read_full_at(&*self.file, at, &mut self.input[self.filled..])?;
+        self.filled += read;
+        self.is_all = self.filled < self.input.len();
+        Ok(())
     }
 
     /// Refills the input; it stays empty at the end of the file.
@@ -494,10 +477,7 @@ impl Walk {
             self.take(2)?;
         }
         self.is_in_member = true;
-        self.decoder.init();
-        if let Some(blocks) = &mut self.blocks {
-            blocks.begin(0, 0, 0);
-        }
+        self.decoder.begin(0, 0, 0);
         self.member_bytes = 0;
         self.checksum = Digest::new(CrcAlgorithm::Crc32IsoHdlc);
         Ok(true)

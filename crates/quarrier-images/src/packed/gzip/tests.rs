@@ -5,7 +5,8 @@ use std::io::{Read, Write};
 use flate2::write::DeflateEncoder;
 use flate2::{Compression, read::DeflateDecoder};
 
-use super::inflate::{Damage, Inflate, Stop};
+use super::codes::Damage;
+use super::inflate::{Inflate, Stop};
 use super::{RING_BYTES, WINDOW_BYTES};
 
 /// The bit offset of each block, and its output size.
@@ -20,7 +21,10 @@ fn decoded(packed: &[u8], step: usize) -> Result<(Vec<u8>, Blocks), Damage> {
         let input = &packed[at..packed.len().min(at + step)];
         let is_all = at + input.len() == packed.len();
         ring_at %= RING_BYTES;
-        let (stop, used, written) = inflate.decode(input, is_all, &mut ring, ring_at)?;
+        let (stop, used, written) = inflate.decode(input, is_all, &mut ring, (ring_at, RING_BYTES));
+        if let Stop::Damage(why) = stop {
+            return Err(why);
+        }
         out.extend(&ring[ring_at..ring_at + written]);
         ring_at += written;
         at += used;
@@ -88,10 +92,53 @@ fn decoding_can_begin_at_any_block() {
             let count = (8 - before) % 8;
             let bits = if count == 0 { 0 } else { packed[byte] >> before };
             inflate.begin(history, bits, count);
-            let (_, _, written) =
-                inflate.decode(&packed[rest..], true, &mut ring, WINDOW_BYTES).unwrap();
+            let room = (WINDOW_BYTES, RING_BYTES);
+            let (_, _, written) = inflate.decode(&packed[rest..], true, &mut ring, room);
             assert!(written > 0);
             assert!(ring[WINDOW_BYTES..][..written] == bytes[start..start + written], "at {start}");
+        }
+    }
+}
+
+#[test]
+fn decoding_can_resume_from_a_snapshot_anywhere() {
+    let mut state = 5u32;
+    let mut random = move |below: usize| {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        (state >> 8) as usize % below
+    };
+    for bytes in samples() {
+        for level in [0, 1, 6, 9] {
+            let packed = deflated(&bytes, level);
+            let (mut inflate, mut ring) = (Inflate::default(), Box::new([0; RING_BYTES]));
+            let (mut out, mut at, mut ring_at) = (Vec::new(), 0, 0);
+            loop {
+                ring_at %= RING_BYTES;
+                // Often so little that a match ends beyond it.
+                let room = [1, 300, 20_000, RING_BYTES][random(4)];
+                let end = (ring_at + 1 + random(room)).min(RING_BYTES);
+                let (stop, used, written) =
+                    inflate.decode(&packed[at..], true, &mut ring, (ring_at, end));
+                assert!(ring_at + written <= end);
+                out.extend(&ring[ring_at..ring_at + written]);
+                (ring_at, at) = (ring_at + written, at + used);
+                match stop {
+                    Stop::Stream => break,
+                    Stop::Damage(why) => panic!("{why} at {at}"),
+                    Stop::Input | Stop::Output | Stop::Block => {}
+                }
+                if random(2) == 0 {
+                    continue;
+                }
+                // Another decoder, with only the last 32 KiB.
+                let snapshot = inflate.snapshot();
+                (inflate, ring) = (Inflate::default(), Box::new([0xEE; RING_BYTES]));
+                inflate.resume(&snapshot).unwrap();
+                let history = &out[out.len().saturating_sub(WINDOW_BYTES)..];
+                ring[WINDOW_BYTES - history.len()..WINDOW_BYTES].copy_from_slice(history);
+                ring_at = WINDOW_BYTES;
+            }
+            assert!(out == bytes, "level {level}");
         }
     }
 }
@@ -133,11 +180,14 @@ fn ours(packed: &[u8]) -> Option<Vec<u8>> {
     let (mut out, mut at, mut ring_at) = (Vec::new(), 0, 0);
     while out.len() < 20 << 20 {
         ring_at %= RING_BYTES;
-        let (stop, used, written) = inflate.decode(&packed[at..], true, &mut ring, ring_at).ok()?;
+        let (stop, used, written) =
+            inflate.decode(&packed[at..], true, &mut ring, (ring_at, RING_BYTES));
         out.extend(&ring[ring_at..ring_at + written]);
         (ring_at, at) = (ring_at + written, at + used);
-        if stop == Stop::Stream {
-            return Some(out);
+        match stop {
+            Stop::Stream => return Some(out),
+            Stop::Damage(_) => return None,
+            Stop::Input | Stop::Output | Stop::Block => {}
         }
     }
     None
