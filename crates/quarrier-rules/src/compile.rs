@@ -1,10 +1,13 @@
 //! Compiles rules with boreal.
 
+use std::borrow::Cow;
+
 use boreal::Scanner;
-use boreal::compiler::{Compiler, CompilerBuilder};
+use boreal::compiler::{AddRuleError, Compiler, CompilerBuilder};
 use boreal::module::Console;
 
 use crate::error::{Error, Result};
+use crate::ranges::with_lower_bounds;
 use crate::text::Statement;
 
 /// The external variables of rules, as scanners of folders define them.
@@ -25,12 +28,23 @@ pub(crate) fn compile<'s>(
         compiler.define_symbol(name, "");
     }
     for statement in statements {
-        compiler.add_rules_str(&statement.text).map_err(|error| wrong(statement, files, &error))?;
+        add(&mut compiler, statement).map_err(|error| wrong(statement, files, &error))?;
     }
     Ok(compiler.finalize())
 }
 
-fn wrong(statement: &Statement, files: &[String], error: &boreal::compiler::AddRuleError) -> Error {
+fn add(compiler: &mut Compiler, statement: &Statement) -> std::result::Result<(), AddRuleError> {
+    match with_lower_bounds(&statement.text) {
+        Cow::Borrowed(text) => compiler.add_rules_str(text).map(drop),
+        // An error must name the place in the original text.
+        Cow::Owned(text) => compiler
+            .add_rules_str(&text)
+            .map(drop)
+            .map_err(|error| compiler.add_rules_str(&statement.text).err().unwrap_or(error)),
+    }
+}
+
+fn wrong(statement: &Statement, files: &[String], error: &AddRuleError) -> Error {
     let diagnostic = error.to_diagnostic();
     let mut reason = diagnostic.message.clone();
     for label in diagnostic.labels.iter().filter(|label| !label.message.is_empty()) {

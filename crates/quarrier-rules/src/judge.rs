@@ -11,7 +11,7 @@ use quarrier_core::sync::lock;
 
 use crate::apart::{Unfinished, apart};
 use crate::compile::compile;
-use crate::set::{Declared, Rules};
+use crate::set::{Declared, Rules, matches_max};
 
 /// Stack of an evaluating thread, in bytes. The compiler bounds the nesting of conditions.
 const STACK_BYTES: usize = 8 << 20;
@@ -66,9 +66,19 @@ pub enum JudgeError {
 pub struct Judged {
     /// The rules that hold, in the order of their declaration.
     pub held: Vec<HeldRule>,
-    /// Strings with more matches than [`Rules::matches_max`]: the index of the rule, and the
-    /// string's name.
-    pub overfull: Vec<(usize, String)>,
+    /// Strings with more matches than count.
+    pub overfull: Vec<Overfull>,
+}
+
+/// A string with more matches than count.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Overfull {
+    /// The index of the rule in [`Rules::rules`].
+    pub rule: usize,
+    /// The name of the string, with the dollar sign.
+    pub string: String,
+    /// The number of matches that count: at least [`Rules::matches_max`].
+    pub matches_max: u32,
 }
 
 /// A rule that holds.
@@ -123,7 +133,57 @@ impl Judge {
         stop: &AtomicBool,
     ) -> Result<Judged, JudgeError> {
         let scanner = self.scanner(bytes.len(), candidates);
-        self.judge_by(scanner, bytes, name, stop)
+        let matches_max = self.rules.inner.matches_max;
+        let judged = self.judge_by(scanner, matches_max, bytes, name, stop)?;
+        match judged.overfull.is_empty() {
+            true => Ok(judged),
+            false => self.judge_overfull(judged, bytes, name, candidates, stop),
+        }
+    }
+
+    /// Evaluates rules again that count or place strings with more matches than the limit, and the
+    /// rules that refer to them: fewer strings may have more matches each.
+    fn judge_overfull(
+        &self,
+        mut judged: Judged,
+        bytes: &Arc<Vec<u8>>,
+        name: &ScopeName,
+        candidates: &[u32],
+        stop: &AtomicBool,
+    ) -> Result<Judged, JudgeError> {
+        let again = self.affected(&judged.overfull, candidates);
+        let needed = self.needed(&again);
+        let strings = needed.iter().map(|rule| self.rules.inner.rules[*rule as usize].strings.1);
+        let matches_max = matches_max(strings.sum());
+        if again.is_empty() || matches_max <= self.rules.inner.matches_max {
+            return Ok(judged);
+        }
+        let Some(scanner) = self.compiled(&needed) else { return Ok(judged) };
+        let second = self.judge_by(scanner, matches_max, bytes, name, stop)?;
+        let is_again = |rule: usize| again.binary_search(&(rule as u32)).is_ok();
+        judged.held.retain(|held| !is_again(held.rule));
+        judged.held.extend(second.held.into_iter().filter(|held| is_again(held.rule)));
+        judged.held.sort_by_key(|held| held.rule);
+        let is_needed = |rule: usize| needed.binary_search(&(rule as u32)).is_ok();
+        judged.overfull.retain(|string| !is_needed(string.rule));
+        judged.overfull.extend(second.overfull);
+        Ok(judged)
+    }
+
+    /// Returns the candidates whose result may depend on the number of matches of these strings.
+    fn affected(&self, overfull: &[Overfull], candidates: &[u32]) -> Vec<u32> {
+        let inner = &self.rules.inner;
+        let mut affected = vec![false; inner.rules.len()];
+        for string in overfull {
+            affected[string.rule] |= inner.rules[string.rule].needs_offsets;
+        }
+        // A rule refers only to earlier ones.
+        for rule in 0..affected.len() {
+            affected[rule] |= inner.needs[rule].iter().any(|need| affected[*need as usize]);
+        }
+        let has_global = inner.rules.iter().zip(&affected).any(|(rule, is)| rule.is_global && *is);
+        let is_affected = |rule: &u32| has_global || affected[*rule as usize];
+        candidates.iter().copied().filter(is_affected).collect()
     }
 
     /// As [`judge`](Self::judge), but evaluates all rules.
@@ -136,17 +196,18 @@ impl Judge {
         name: &ScopeName,
         stop: &AtomicBool,
     ) -> Result<Judged, JudgeError> {
-        self.judge_by(self.rules.inner.scanner.clone(), bytes, name, stop)
+        let inner = &self.rules.inner;
+        self.judge_by(inner.scanner.clone(), inner.matches_max, bytes, name, stop)
     }
 
     fn judge_by(
         &self,
         mut scanner: Scanner,
+        matches_max: u32,
         bytes: &Arc<Vec<u8>>,
         name: &ScopeName,
         stop: &AtomicBool,
     ) -> Result<Judged, JudgeError> {
-        let matches_max = self.rules.inner.matches_max;
         scanner.set_scan_params(
             ScanParams::default()
                 .compute_full_matches(true)
@@ -165,7 +226,7 @@ impl Judge {
             let _ = scanner.define_symbol(symbol, value.as_bytes().to_vec());
         }
         let (bytes, places) = (Arc::clone(bytes), Arc::clone(&self.places));
-        let scan = move || scanned(&scanner, &bytes, &places);
+        let scan = move || scanned(&scanner, matches_max, &bytes, &places);
         let within = self.limit.saturating_add(PATIENCE);
         match apart(STACK_BYTES, within, stop, scan) {
             Ok(judged) => judged,
@@ -243,6 +304,7 @@ impl Judge {
 /// Scans, and collects the matches.
 fn scanned(
     scanner: &Scanner,
+    matches_max: u32,
     bytes: &[u8],
     places: &HashMap<String, usize>,
 ) -> Result<Judged, JudgeError> {
@@ -265,8 +327,11 @@ fn scanned(
                 judged.held.push(HeldRule { rule: place, found });
             }
             ScanEvent::StringReachedMatchLimit(string) => {
-                let name = format!("${}", string.string_name);
-                judged.overfull.extend(places.get(string.rule_name).map(|place| (*place, name)));
+                judged.overfull.extend(places.get(string.rule_name).map(|place| Overfull {
+                    rule: *place,
+                    string: format!("${}", string.string_name),
+                    matches_max,
+                }));
             }
             _ => {}
         }

@@ -49,11 +49,13 @@ mod condition;
 mod error;
 mod gate;
 mod judge;
+mod ranges;
+mod regexes;
 mod set;
 mod split;
 mod text;
 
 pub use error::{Error, Result};
-pub use judge::{HeldRule, Judge, JudgeError, Judged, ScopeName, StringMatch};
+pub use judge::{HeldRule, Judge, JudgeError, Judged, Overfull, ScopeName, StringMatch};
 pub use set::{Hits, Rule, Rules};
 pub use text::{Include, RULE_BYTES_EACH_MAX, RULE_BYTES_MAX, RULES_MAX, RuleFile};

@@ -16,6 +16,7 @@ use crate::compile::compile;
 use crate::condition::{Facts, Logic, Names};
 use crate::error::{Error, Result};
 use crate::gate::Gate;
+use crate::regexes::ambiguous;
 use crate::text::{Content, Include, RULE_BYTES_EACH_MAX, RuleFile, Statement, Statements};
 
 /// Stack bytes for each byte of a rule: enough to drop the deepest expression that fits in it.
@@ -189,7 +190,8 @@ impl Rules {
         self.inner.without.binary_search(&(rule as u32)).is_ok()
     }
 
-    /// Returns the maximum number of matches of a string that count in a scope.
+    /// Returns the maximum number of matches of a string that count in a scope; more count if the
+    /// condition of its rule counts or places them.
     #[must_use]
     pub fn matches_max(&self) -> u32 {
         self.inner.matches_max
@@ -212,6 +214,7 @@ impl Inner {
             return Err(Error::File { file, reason: "has no rules".to_string() });
         }
         refuse_unverified(&statements, &contents, &files)?;
+        refuse_ambiguous(&statements, &contents, &files)?;
         // Compile with boreal first: rules that it rejects need not be understood here.
         let scanner = compile(statements.iter(), &files)?;
         let mut set = Inner::empty(scanner, files);
@@ -231,8 +234,8 @@ impl Inner {
             let dependents = &mut set.dependents;
             logic.rules(&mut |need| dependents[need as usize].push(rule));
         }
-        let strings = set.ungated.len().max(1);
-        set.matches_max = (MATCHES_MAX / strings).clamp(100, 1_000_000) as u32;
+        let strings = set.ungated.len();
+        set.matches_max = matches_max(strings);
         set.without = set.all_that_can();
         Ok(set)
     }
@@ -336,6 +339,11 @@ impl Inner {
     }
 }
 
+/// Returns the maximum number of matches of each of so many strings.
+pub(crate) fn matches_max(strings: usize) -> u32 {
+    (MATCHES_MAX / strings.max(1)).clamp(100, 1_000_000) as u32
+}
+
 /// Fields of the module `pe` that need verified signatures, which boreal does not provide in this
 /// build.
 const UNVERIFIED: [&str; 2] = ["is_signed", "verified"];
@@ -358,6 +366,25 @@ fn refuse_unverified(
                  verified; leave this rule out"
             );
             return Err(statement.wrong(files, rule.condition.span.start + at, reason));
+        }
+    }
+    Ok(())
+}
+
+/// Rejects rules with regexes that YARA and YARA-X read differently.
+///
+/// # Errors
+/// [`Error::Rule`] for the first such rule.
+fn refuse_ambiguous(
+    statements: &[Statement],
+    contents: &[Content],
+    files: &[String],
+) -> Result<()> {
+    for (statement, content) in statements.iter().zip(contents) {
+        if let Content::Rule(_) = content
+            && let Some((at, reason)) = ambiguous(&statement.text)
+        {
+            return Err(statement.wrong(files, at, reason));
         }
     }
     Ok(())

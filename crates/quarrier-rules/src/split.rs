@@ -18,18 +18,13 @@ pub(crate) fn statements(text: &str) -> Vec<Range<usize>> {
     while let Some(&byte) = bytes.get(at) {
         let next = bytes.get(at + 1);
         let mut ends = false;
+        if let Some(end) = comment_end(bytes, at) {
+            // An unclosed comment is an error, not a blank.
+            is_blank &= next != Some(&b'*') || is_closed(&bytes[at..end]);
+            at = end;
+            continue;
+        }
         match byte {
-            b'/' if next == Some(&b'/') => {
-                at = line_end(bytes, at);
-                continue;
-            }
-            b'/' if next == Some(&b'*') => {
-                let end = memmem::find(&bytes[at + 2..], b"*/").map(|end| at + 2 + end + 2);
-                // An unclosed comment is an error, not a blank.
-                is_blank &= end.is_some();
-                at = end.unwrap_or(bytes.len());
-                continue;
-            }
             _ if byte.is_ascii_whitespace() => {
                 at += 1;
                 continue;
@@ -64,8 +59,52 @@ pub(crate) fn statements(text: &str) -> Vec<Range<usize>> {
     found
 }
 
-fn line_end(bytes: &[u8], at: usize) -> usize {
-    memchr(b'\n', &bytes[at..]).map_or(bytes.len(), |end| at + end)
+/// Returns the end of the comment that begins at `at`: its line, or all bytes if it is not closed.
+/// `None` if no comment begins there.
+fn comment_end(bytes: &[u8], at: usize) -> Option<usize> {
+    let end = match bytes.get(at..at + 2)? {
+        b"//" => memchr(b'\n', &bytes[at..]).map(|end| at + end),
+        b"/*" => memmem::find(&bytes[at + 2..], b"*/").map(|end| at + 2 + end + 2),
+        _ => return None,
+    };
+    Some(end.unwrap_or(bytes.len()))
+}
+
+/// Returns the tokens of a statement, without blanks and comments: quoted strings, regexes, words, and
+/// other characters one at a time. The `$` of a string belongs to its word.
+pub(crate) fn tokens(text: &str) -> impl Iterator<Item = Range<usize>> {
+    let bytes = text.as_bytes();
+    let mut next = 0;
+    std::iter::from_fn(move || {
+        loop {
+            let start = next;
+            let first = text.get(start..)?.chars().next()?;
+            if let Some(end) = comment_end(bytes, start) {
+                next = end;
+                continue;
+            }
+            next = match first {
+                '"' => quoted_end(bytes, start + 1, b'"', false),
+                '/' => quoted_end(bytes, start + 1, b'/', true),
+                _ => word_end(text, start).max(start + first.len_utf8()),
+            };
+            if !first.is_whitespace() {
+                return Some(start..next);
+            }
+        }
+    })
+}
+
+/// Returns the end of the word that begins at `start`, perhaps with a dollar sign.
+fn word_end(text: &str, start: usize) -> usize {
+    let word = text[start..].strip_prefix('$').unwrap_or(&text[start..]);
+    let rest = word.trim_start_matches(|c: char| c.is_ascii_alphanumeric() || c == '_');
+    text.len() - rest.len()
+}
+
+/// Whether a comment that begins with `/*` has an end.
+fn is_closed(comment: &[u8]) -> bool {
+    comment.len() >= 4 && comment.ends_with(b"*/")
 }
 
 /// Returns the end of a quoted string, whose closing quote no backslash precedes; a regex also ends
@@ -100,6 +139,18 @@ mod tests {
         let strings = r#"rule a { strings: $a = "}\"}" $b = { 4D /* } */ (5A | [2-3] 00) } $c = /[}\/"]{2}/ condition: 1 \ 2 == 0 }"#;
         assert_eq!(cut(&format!("{strings}{strings}")), [strings, strings]);
         assert_eq!(cut("/* rule { */ // }\nrule b { condition: true }").len(), 1);
+    }
+
+    #[test]
+    fn tokens_are_words_quotes_and_characters() {
+        let text = "/* $x */ $a1 in(@b..\"é)\\\"\") // é\n /[/]\\//i é $";
+        let found: Vec<&str> = tokens(text).map(|token| &text[token]).collect();
+        let expected =
+            ["$a1", "in", "(", "@", "b", ".", ".", "\"é)\\\"\"", ")", "/[/", "]", "\\", "é", "$"];
+        assert_eq!(found[..10], expected[..10], "{found:?}");
+        for text in ["/é", "\"é", "$é", "/*", "é/\\"] {
+            assert!(tokens(text).all(|token| text.get(token).is_some()), "{text}");
+        }
     }
 
     #[test]

@@ -186,6 +186,10 @@ impl Source for CachedSource<'_> {
         self.source.window(range)
     }
 
+    fn next_window(&self, range: Range<u64>, bytes_min: u64) -> Option<Range<u64>> {
+        self.source.next_window(range, bytes_min)
+    }
+
     fn is_resident(&self) -> bool {
         self.source.is_resident()
     }

@@ -16,6 +16,8 @@ use quarrier_core::isa::Isa;
 mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
+#[cfg(target_arch = "x86_64")]
+mod gather;
 #[cfg(target_arch = "aarch64")]
 mod neon;
 
@@ -142,6 +144,66 @@ impl Packed {
     }
 }
 
+/// A set of windows of up to four bytes, as a blocked Bloom filter, to look up many positions at once.
+pub(crate) struct WindowSet<'b> {
+    #[cfg_attr(
+        not(target_arch = "x86_64"),
+        allow(dead_code, reason = "only AVX-512 has a loop for it")
+    )]
+    bitmap: &'b [u32],
+    shift: u32,
+    key_mask: u32,
+    add: u32,
+    factor: u32,
+}
+
+impl<'b> WindowSet<'b> {
+    /// Bytes that must be readable from the first position on.
+    pub(crate) const BYTES: usize = 67;
+
+    /// Whether this CPU can look windows up.
+    pub(crate) fn is_available() -> bool {
+        Isa::Avx512.is_available()
+    }
+
+    /// Makes a set: the hash of a window is `((window & key_mask) ^ add) * factor`, its upper bits above `shift` choose
+    /// a word of the bitmap, and the five bits below and the five below these choose its bits. `None` if the CPU
+    /// cannot look windows up, or the bitmap has another length.
+    pub(crate) fn new(
+        bitmap: &'b [u32],
+        shift: u32,
+        key_mask: u32,
+        add: u32,
+        factor: u32,
+    ) -> Option<Self> {
+        let has_length = (10..32).contains(&shift) && bitmap.len() == 1 << (32 - shift);
+        (has_length && Self::is_available()).then_some(WindowSet {
+            bitmap,
+            shift,
+            key_mask,
+            add,
+            factor,
+        })
+    }
+
+    /// Returns a mask of the 64 positions from `at` on whose windows may be in the set; if `every` is 4, only of every
+    /// fourth.
+    ///
+    /// # Panics
+    /// If fewer than [`BYTES`](Self::BYTES) follow `at`.
+    #[inline]
+    pub(crate) fn may_have(&self, text: &[u8], at: usize, every: usize) -> u64 {
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: only `new` makes a set, after it has detected all features of `Isa::Avx512`.
+        return unsafe { gather::may_have(self, text, at, every) };
+        #[cfg(not(target_arch = "x86_64"))]
+        {
+            let _ = (text, at, every, self.shift, self.key_mask, self.add, self.factor);
+            unreachable!("`new` makes no set on this CPU")
+        }
+    }
+}
+
 #[cfg(target_arch = "x86_64")]
 const AHEAD_BYTES: usize = 4096;
 
@@ -229,3 +291,37 @@ macro_rules! facade {
 }
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 use facade;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn windows_are_looked_up_as_one_at_a_time() {
+        let mut state = 0x9E37_79B9_7F4A_7C15u64;
+        let mut random = || {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            (state >> 32) as u32
+        };
+        let bitmap: Vec<u32> = (0..1 << 11).map(|_| random() | random()).collect();
+        let text: Vec<u8> = (0..400).map(|_| random() as u8).collect();
+        let (add, factor) = (random(), random() | 1);
+        assert!(WindowSet::new(&bitmap[1..], 21, !0, add, factor).is_none(), "another length");
+        for key_mask in [!0, 0xFFFF, 0xDFDF_DFDF] {
+            let Some(set) = WindowSet::new(&bitmap, 21, key_mask, add, factor) else { return };
+            let passes = |at: usize| {
+                let window = u32::from_le_bytes(std::array::from_fn(|i| text[at + i]));
+                let hash = (window & key_mask ^ add).wrapping_mul(factor);
+                let word = bitmap[(hash >> 21) as usize];
+                word >> (hash >> 16 & 31) & word >> (hash >> 11 & 31) & 1 != 0
+            };
+            for (every, at) in [(1, 0), (4, 0), (1, 7), (4, 9), (1, 400 - WindowSet::BYTES)] {
+                let expected = (0..64).step_by(every).filter(|i| passes(at + i));
+                let expected = expected.fold(0u64, |mask, i| mask | 1 << i);
+                assert_eq!(set.may_have(&text, at, every), expected, "{key_mask:x} {every} {at}");
+            }
+        }
+    }
+}

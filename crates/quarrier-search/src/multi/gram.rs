@@ -1,5 +1,5 @@
 //! The gram filter: hashes a window of 1, 2 or 4 bytes at every s-th position and looks it up in a
-//! bitmap. Portable, and equally fast for any number of needles.
+//! bitmap. Portable, and equally fast for any number of needles; with AVX-512, 16 windows at a time.
 //!
 //! Wherever a needle of at least `s + 3` bytes begins, one of its 4-byte windows starts at a
 //! multiple of s, so the engine examines only every s-th position. Each needle is entered s times:
@@ -8,8 +8,9 @@
 use std::ops::Range;
 
 use super::assign::anchors_by_residue;
-use super::verify::{Anchor, Verifier, fold_of, hash, key_bytes};
+use super::verify::{Anchor, HASH_ADD, HASH_FACTOR, Verifier, fold_of, hash, key_bytes};
 use super::{Haystack, verify};
+use crate::arch::WindowSet;
 use crate::error::Result;
 use crate::finding::Finding;
 use crate::pattern::{Needle, Needles};
@@ -27,6 +28,12 @@ struct Group {
     anchor_offset_max: usize,
     needles: usize,
 }
+
+/// Positions that the CPU looks up at a time.
+const WORD: usize = 64;
+/// Cycles to look up a window, one at a time and by lanes (Sapphire Rapids, see `arch::gather`).
+const WINDOW_CYCLES: f64 = 4.0;
+const WINDOW_CYCLES_LANES: f64 = 2.5;
 
 /// All groups, and the needles that fit none.
 pub(crate) struct GramEngine {
@@ -97,6 +104,8 @@ impl GramEngine {
     /// Returns the expected cycles for 64 positions, from the windows of the sample that pass.
     pub(crate) fn cycles(&self, sample: &Sample) -> f64 {
         let text = sample.bytes();
+        let by_lanes = WindowSet::is_available();
+        let window = if by_lanes { WINDOW_CYCLES_LANES } else { WINDOW_CYCLES };
         let mut cycles = 0.0;
         for group in &self.groups {
             let mut passed = 0u32;
@@ -105,7 +114,7 @@ impl GramEngine {
                 passed += u32::from(group.may_hold(hash(key)));
             }
             let share = f64::from(passed) / text.len().max(1) as f64;
-            cycles += 64.0 * (4.0 / group.stride as f64 + share * 18.0);
+            cycles += 64.0 * (window / group.stride as f64 + share * 18.0);
         }
         cycles + 64.0 * 4.0 * self.loose.len() as f64
     }
@@ -197,6 +206,40 @@ impl Group {
         (word >> (first & 31)) & (word >> (second & 31)) & 1 != 0
     }
 
+    /// Adds the needles with an anchor from `position` on, 64 positions at a time, if the CPU can. Returns the first
+    /// position that is left.
+    fn scan_lanes(
+        &self,
+        needles: &Needles,
+        hay: &Haystack<'_>,
+        mut position: usize,
+        end: usize,
+        key_mask: u32,
+        found: &mut Vec<Finding>,
+    ) -> usize {
+        let set = WindowSet::new(&self.bitmap, self.shift, key_mask, HASH_ADD, HASH_FACTOR);
+        let Some(set) = set else { return position };
+        let mut masks = [0u64; 256];
+        while position + WORD <= end && position + WindowSet::BYTES <= hay.text.len() {
+            let last = end.min(hay.text.len() + WORD - WindowSet::BYTES);
+            let words = ((last - position) / WORD).min(masks.len());
+            let masks = &mut masks[..words];
+            for (word, mask) in masks.iter_mut().enumerate() {
+                *mask = set.may_have(hay.text, position + word * WORD, self.stride);
+            }
+            for (word, mask) in masks.iter().enumerate() {
+                let mut left = *mask;
+                while left != 0 {
+                    let at = position + word * WORD + left.trailing_zeros() as usize;
+                    left &= left - 1;
+                    self.verifier.check(needles, hay, at, found);
+                }
+            }
+            position += words * WORD;
+        }
+        position
+    }
+
     fn scan(
         &self,
         needles: &Needles,
@@ -209,6 +252,7 @@ impl Group {
         // Multiples of the stride, counted from the start of the text.
         let mut position = positions.start.next_multiple_of(self.stride);
         let bulk_end = positions.end.min(hay.text.len().saturating_sub(7));
+        position = self.scan_lanes(needles, hay, position, bulk_end, key_mask, found);
         // Collect hits first and verify them later, so that the loop has no branch that depends on
         // the data.
         let mut hits = [0u32; 1024];

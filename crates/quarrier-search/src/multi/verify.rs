@@ -57,10 +57,14 @@ pub(crate) fn fold_of(needles: &Needles) -> u32 {
     if needles.has_folded_letters() { FOLD } else { !0 }
 }
 
+/// Keeps small keys, zero among them, off bucket 0.
+pub(super) const HASH_ADD: u32 = 0x5bd1_e995;
+/// Knuth's multiplicative hashing.
+pub(super) const HASH_FACTOR: u32 = 0x9E37_79B1;
+
 #[inline(always)]
 pub(super) fn hash(key: u32) -> u32 {
-    // Knuth's multiplicative hashing; the xor keeps small keys, zero among them, off bucket 0.
-    (key ^ 0x5bd1_e995).wrapping_mul(0x9E37_79B1)
+    (key ^ HASH_ADD).wrapping_mul(HASH_FACTOR)
 }
 
 fn load_key(bytes: &[u8]) -> u32 {
