@@ -10,8 +10,9 @@
 //! rows alternate (Bentley and Saxe, "Decomposable searching problems", 1980).
 
 use std::collections::HashSet;
+use std::sync::Arc;
 
-use quarrier_messages::{Schema, Table};
+use quarrier_messages::{Schema, Table, Value};
 
 use crate::{Expr, Fault, Sieve};
 
@@ -37,7 +38,7 @@ pub struct Standing {
     keys: HashSet<u64>,
     waiting: Level,
     /// The largest first.
-    levels: Vec<(Level, Sieve)>,
+    levels: Vec<CompiledLevel>,
     found: Vec<u32>,
     faults: Vec<(u32, Fault)>,
 }
@@ -46,6 +47,15 @@ pub struct Standing {
 struct Level {
     keys: Vec<u64>,
     conditions: Vec<Expr>,
+}
+
+/// Conditions with their keys, compiled.
+#[derive(Debug, Clone)]
+struct CompiledLevel {
+    keys: Vec<u64>,
+    /// The sieve has the same ones.
+    conditions: Arc<[Expr]>,
+    sieve: Sieve,
 }
 
 /// The conditions that concern a row.
@@ -66,6 +76,26 @@ impl Level {
     fn without_others(self, keys: &HashSet<u64>) -> Level {
         let both = self.keys.into_iter().zip(self.conditions);
         let (keys, conditions) = both.filter(|(key, _)| keys.contains(key)).unzip();
+        Level { keys, conditions }
+    }
+
+    fn compiled(self, schema: &Schema) -> CompiledLevel {
+        let conditions: Arc<[Expr]> = self.conditions.into();
+        let sieve = Sieve::of(schema, Arc::clone(&conditions));
+        CompiledLevel { keys: self.keys, conditions, sieve }
+    }
+}
+
+impl CompiledLevel {
+    fn taken_apart(self) -> Level {
+        let CompiledLevel { keys, mut conditions, sieve } = self;
+        // Then the conditions are only here, unless a clone of the whole set has them.
+        drop(sieve);
+        let taken = |it: &mut Expr| std::mem::replace(it, Expr::Literal(Value::Null));
+        let conditions = match Arc::get_mut(&mut conditions) {
+            Some(all) => all.iter_mut().map(taken).collect(),
+            None => conditions.to_vec(),
+        };
         Level { keys, conditions }
     }
 }
@@ -121,14 +151,14 @@ impl Standing {
             return;
         }
         self.compile();
-        for (level, sieve) in &mut self.levels {
+        for CompiledLevel { keys, sieve, .. } in &mut self.levels {
             sieve.take_row(table, row);
             debug_assert!(sieve.fits(), "the row has another schema");
             sieve.outcomes(&mut self.found, &mut self.faults);
-            let keys = self.found.iter().map(|&condition| level.keys[condition as usize]);
-            into.matching.extend(keys.filter(|key| self.keys.contains(key)));
+            let found = self.found.iter().map(|&condition| keys[condition as usize]);
+            into.matching.extend(found.filter(|key| self.keys.contains(key)));
             let faults = self.faults.drain(..);
-            let faults = faults.map(|(condition, fault)| (level.keys[condition as usize], fault));
+            let faults = faults.map(|(condition, fault)| (keys[condition as usize], fault));
             into.faults.extend(faults.filter(|(key, _)| self.keys.contains(key)));
         }
         into.matching.sort_unstable();
@@ -137,22 +167,22 @@ impl Standing {
 
     /// Compiles the waiting conditions, with the levels that would be too small beside them.
     fn compile(&mut self) {
-        let held: usize = self.levels.iter().map(|(level, _)| level.keys.len()).sum();
+        let held: usize = self.levels.iter().map(|level| level.keys.len()).sum();
         let has_many_dropped = held + self.waiting.keys.len() > 2 * self.keys.len();
         if self.waiting.keys.is_empty() && !has_many_dropped {
             return;
         }
         let mut new = std::mem::take(&mut self.waiting).without_others(&self.keys);
-        while let Some((last, _)) = self.levels.last()
+        while let Some(last) = self.levels.last()
             && (has_many_dropped || last.keys.len() < RATIO * new.keys.len())
         {
-            let Some((mut level, _)) = self.levels.pop() else { break };
+            let Some(level) = self.levels.pop() else { break };
+            let mut level = level.taken_apart();
             level.append(new);
             new = level.without_others(&self.keys);
         }
         if !new.keys.is_empty() {
-            let sieve = Sieve::new(&self.schema, &new.conditions);
-            self.levels.push((new, sieve));
+            self.levels.push(new.compiled(&self.schema));
         }
     }
 }

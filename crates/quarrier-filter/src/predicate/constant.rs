@@ -39,6 +39,20 @@ impl Place {
         };
         Set::union_of(ranges, false)
     }
+
+    /// Returns the first and the last of these keys; `None` if others are between them.
+    pub(crate) fn range(self, op: Comparison) -> Option<(i128, i128)> {
+        let (least, greatest) = (i128::MIN, i128::MAX);
+        Some(match op {
+            Comparison::Equal => (self.first, self.after - 1),
+            Comparison::NotEqual if self.first < self.after => return None,
+            Comparison::NotEqual => (least, greatest),
+            Comparison::Less => (least, self.first - 1),
+            Comparison::LessOrEqual => (least, self.after - 1),
+            Comparison::Greater => (self.after, greatest),
+            Comparison::GreaterOrEqual => (self.first, greatest),
+        })
+    }
 }
 
 /// Returns the position of `literal`, not NULL, in a column of type `kind`, with this dictionary if
@@ -214,8 +228,16 @@ mod tests {
                 for key in keys {
                     let order = naive::compare(&datum(kind, key), &(&literal).into()).unwrap();
                     for op in ops {
-                        let set = place.set(op);
-                        let inside = set.contains(key);
+                        let inside = place.set(op).contains(key);
+                        if let Some((first, last)) = place.range(op) {
+                            assert_eq!(
+                                inside,
+                                first <= key && key <= last,
+                                "{kind:?} {key} {op:?}"
+                            );
+                        } else {
+                            assert_eq!(op, Comparison::NotEqual);
+                        }
                         let expected = naive::holds(op, order.unwrap());
                         assert_eq!(inside, expected, "{kind:?} {key} {op:?} {literal:?}");
                     }

@@ -33,8 +33,8 @@ pub(super) fn compiled(schema: &Schema, conditions: &Arc<[Expr]>) -> Sieve {
         }
     };
     let conditions: Vec<Tree> = conditions.iter().enumerate().map(&mut tree).collect();
-    for column in index.iter().flat_map(Index::columns) {
-        let at = compiler.column(column);
+    for column in index.iter().flat_map(|index| index.columns()) {
+        let at = compiler.column(*column);
         compiler.columns[at].is_indexed = true;
     }
     let Compiler { columns, places, absent, .. } = compiler;

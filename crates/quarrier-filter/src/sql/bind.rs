@@ -146,7 +146,7 @@ impl<'a> Binder<'a> {
     fn binary(&mut self, mut expr: ast::Expr) -> Result<Bound> {
         let mut chain = Vec::new();
         while let ast::Expr::BinaryOp { left, op, right } = expr {
-            chain.push((op, *right));
+            chain.push((op, right));
             expr = *left;
         }
         let mut first = Some(expr);
@@ -154,6 +154,7 @@ impl<'a> Binder<'a> {
         // The operands of the AND or OR that contains the rest of the chain.
         let mut joined: Vec<Bound> = Vec::new();
         while let Some((op, right)) = chain.pop() {
+            let right = *right;
             let (is_and, is_or) = (op == ast::BinaryOperator::And, op == ast::BinaryOperator::Or);
             if is_and || is_or {
                 let left = match bound.take() {

@@ -8,7 +8,7 @@ use sqlparser::ast::{self, Expr, Ident, ObjectName};
 use sqlparser::dialect::{Dialect, Precedence};
 use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserError};
-use sqlparser::tokenizer::{Token, Word};
+use sqlparser::tokenizer::Token;
 
 type Parsed = Result<Expr, ParserError>;
 
@@ -58,8 +58,8 @@ fn prefix(parser: &mut Parser<'_>) -> Parsed {
     let token = parser.peek_token_ref();
     match &token.token {
         Token::Word(word) if word.quote_style.is_none() => {
-            let word = word.clone();
-            unquoted(parser, &word)
+            let keyword = word.keyword;
+            unquoted(parser, keyword)
         }
         Token::Word(_) => path(parser),
         Token::Number(..)
@@ -73,12 +73,12 @@ fn prefix(parser: &mut Parser<'_>) -> Parsed {
     }
 }
 
-fn unquoted(parser: &mut Parser<'_>, word: &Word) -> Parsed {
+fn unquoted(parser: &mut Parser<'_>, keyword: Keyword) -> Parsed {
     let next = &parser.peek_nth_token_ref(1).token;
     let is_path = matches!(next, Token::Period | Token::LBracket);
     let is_call = *next == Token::LParen;
     let is_text = matches!(next, Token::SingleQuotedString(_));
-    match word.keyword {
+    match keyword {
         _ if is_path => path(parser),
         Keyword::TRUE | Keyword::FALSE | Keyword::NULL => parser.parse_value().map(Expr::Value),
         Keyword::NOT => {
@@ -92,7 +92,7 @@ fn unquoted(parser: &mut Parser<'_>, word: &Word) -> Parsed {
             parser.advance_token();
             parser.parse_case_expr()
         }
-        Keyword::DATE | Keyword::TIME | Keyword::TIMESTAMP if is_text => typed(parser, word),
+        Keyword::DATE | Keyword::TIME | Keyword::TIMESTAMP if is_text => typed(parser, keyword),
         Keyword::INTERVAL
             if is_text || matches!(next, Token::Minus | Token::Plus | Token::Number(..)) =>
         {
@@ -113,7 +113,7 @@ fn unquoted(parser: &mut Parser<'_>, word: &Word) -> Parsed {
         }
         Keyword::POSITION if is_call => position(parser),
         Keyword::TRIM if is_call => trim(parser),
-        _ if is_call => call(parser, word),
+        _ if is_call => call(parser),
         keyword if is_reserved(keyword) => {
             parser.expected_ref("an expression", parser.peek_token_ref())
         }
@@ -152,8 +152,8 @@ fn is_reserved(keyword: Keyword) -> bool {
 
 /// Parses the name of a column: words, `.word` and `[number]`, or of a list: `[*]`.
 fn path(parser: &mut Parser<'_>) -> Parsed {
-    let first = parser.parse_identifier()?;
-    let mut name = first.clone();
+    let mut name = parser.parse_identifier()?;
+    let first_bytes = name.value.len();
     loop {
         if parser.consume_token(&Token::Period) {
             name.value.push('.');
@@ -169,7 +169,7 @@ fn path(parser: &mut Parser<'_>) -> Parsed {
         }
     }
     // A single word may be more than a name (CURRENT_DATE); a path cannot.
-    if name.value.len() > first.value.len() && name.quote_style.is_none() {
+    if name.value.len() > first_bytes && name.quote_style.is_none() {
         name.quote_style = Some('"');
     }
     Ok(Expr::Identifier(name))
@@ -213,9 +213,9 @@ pub fn row(parser: &mut Parser<'_>) -> Parsed {
 }
 
 /// Parses `DATE '…'` and the like.
-fn typed(parser: &mut Parser<'_>, word: &Word) -> Parsed {
+fn typed(parser: &mut Parser<'_>, keyword: Keyword) -> Parsed {
     parser.advance_token();
-    let data_type = match word.keyword {
+    let data_type = match keyword {
         Keyword::DATE => ast::DataType::Date,
         Keyword::TIME => ast::DataType::Time(None, ast::TimezoneInfo::None),
         _ => ast::DataType::Timestamp(None, ast::TimezoneInfo::None),
@@ -289,9 +289,8 @@ fn trim(parser: &mut Parser<'_>) -> Parsed {
 }
 
 /// Parses `NAME(argument, …)`.
-fn call(parser: &mut Parser<'_>, word: &Word) -> Parsed {
-    let at = parser.peek_token_ref().span;
-    parser.advance_token();
+fn call(parser: &mut Parser<'_>) -> Parsed {
+    let name = parser.parse_identifier()?;
     parser.expect_token(&Token::LParen)?;
     let mut arguments = Vec::new();
     if !parser.consume_token(&Token::RParen) {
@@ -303,7 +302,7 @@ fn call(parser: &mut Parser<'_>, word: &Word) -> Parsed {
         .map(|argument| ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(argument)))
         .collect();
     Ok(Expr::Function(ast::Function {
-        name: ObjectName::from(vec![word.to_ident(at)]),
+        name: ObjectName::from(vec![name]),
         uses_odbc_syntax: false,
         parameters: ast::FunctionArguments::None,
         args: ast::FunctionArguments::List(ast::FunctionArgumentList {

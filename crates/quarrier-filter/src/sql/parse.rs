@@ -31,27 +31,36 @@ pub(super) fn parsed<T: Send>(
         return Err(Error::text(0, 0, format!("the text is longer than {TEXT_BYTES_MAX} bytes")));
     }
     let dialect = Sql92;
-    let tokens = Tokenizer::new(&dialect, text).tokenize_with_location();
-    let mut tokens =
-        tokens.map_err(|error| failed(&ParserError::TokenizerError(error.to_string())))?;
+    let mut tokens = TOKENS.take();
+    tokens.clear();
+    Tokenizer::new(&dialect, text)
+        .tokenize_with_location_into_buf_with_mapper(&mut tokens, renamed)
+        .map_err(|error| failed(&ParserError::TokenizerError(error.to_string())))?;
     check(&tokens)?;
-    tokens.iter_mut().for_each(|token| rename(&mut token.token));
     let end = tokens.last().map_or(Location::new(1, 1), |last| last.span.end);
     on_a_large_stack(tokens.len(), || {
         let mut parser = Parser::new(&dialect)
             .with_recursion_limit(DEPTH_MAX)
             .with_tokens_with_locations(tokens);
-        then(&mut parser).map_err(|error| match error {
+        let done = then(&mut parser).map_err(|error| match error {
             // The library gives no position for the end.
             Error::Text { line: 0, reason, .. } if reason.ends_with(THE_END) => wrong(end, reason),
             other => other,
-        })
+        });
+        if PARSES_MANY.get() {
+            TOKENS.set(parser.into_tokens());
+        }
+        done
     })
 }
 
 thread_local! {
     /// The number of tokens for which this thread's stack has room.
     static ROOM_TOKENS: Cell<usize> = const { Cell::new(0) };
+    /// Whether this thread parses many inputs, and ends after them.
+    static PARSES_MANY: Cell<bool> = const { Cell::new(false) };
+    /// The buffer for the tokens of the next input, so that it does not have to grow again.
+    static TOKENS: Cell<Vec<TokenWithSpan>> = const { Cell::new(Vec::new()) };
 }
 
 /// Inputs of up to this many tokens fit the stack when many are parsed together.
@@ -65,6 +74,7 @@ pub fn together<T: Send>(then: impl FnOnce() -> T + Send) -> T {
     let take = || lock(&then).take();
     let run = || {
         ROOM_TOKENS.set(TOKENS_TOGETHER_MAX);
+        PARSES_MANY.set(true);
         take().map(|then| then())
     };
     let stack_bytes = STACK_BYTES + STACK_BYTES_PER_TOKEN * TOKENS_TOGETHER_MAX;
@@ -159,13 +169,14 @@ fn check(tokens: &[TokenWithSpan]) -> Result<()> {
 }
 
 /// Replaces a keyword of the standard by the library's.
-fn rename(token: &mut Token) {
-    if let Token::Word(word) = token
+fn renamed(mut token: TokenWithSpan) -> TokenWithSpan {
+    if let Token::Word(word) = &token.token
         && word.quote_style.is_none()
         && word.value.eq_ignore_ascii_case("LIKE_REGEX")
     {
-        *token = Token::make_keyword("REGEXP");
+        token.token = Token::make_keyword("REGEXP");
     }
+    token
 }
 
 fn opens(token: &Token) -> bool {
