@@ -6,6 +6,8 @@
 
 use std::io::{self, Read, Write};
 
+use bytemuck::{Pod, bytes_of, bytes_of_mut, cast_slice, cast_slice_mut};
+
 use super::packed::{Lanes, Packed};
 use super::raw::BLOCK_ROWS;
 use super::segment::{Data, POWERS, SegmentColumn};
@@ -13,13 +15,9 @@ use super::strings::{Dictionary, Strings};
 use super::zone::Zone;
 use crate::{DIGITS_MAX, Kind};
 
-/// Bytes to move at once.
-const PIECE_BYTES: usize = 64 << 10;
-
 /// Writes to a sink.
 pub(crate) struct Output<'w> {
     sink: &'w mut dyn Write,
-    piece: Vec<u8>,
 }
 
 /// Reads from a source.
@@ -27,30 +25,20 @@ pub(crate) struct Input<'r> {
     source: &'r mut dyn Read,
     /// Maximum number of bytes left.
     left: u64,
-    piece: Vec<u8>,
 }
 
 /// The element of a list.
-pub(crate) trait Number: Copy {
-    const BYTES: usize;
-    fn put(self, out: &mut Vec<u8>);
-    /// Converts exactly [`BYTES`](Self::BYTES) bytes.
-    fn of(bytes: &[u8]) -> Self;
+pub(crate) trait Number: Pod {
+    /// Converts a number from the file's order of bytes to the machine's, or back.
+    fn swapped(self) -> Self;
 }
 
 macro_rules! number {
     ($($kind:ty),*) => {$(
         impl Number for $kind {
-            const BYTES: usize = size_of::<$kind>();
             #[inline(always)]
-            fn put(self, out: &mut Vec<u8>) {
-                out.extend_from_slice(&self.to_le_bytes());
-            }
-            #[inline(always)]
-            fn of(bytes: &[u8]) -> Self {
-                let mut whole = [0; size_of::<$kind>()];
-                whole.copy_from_slice(bytes);
-                <$kind>::from_le_bytes(whole)
+            fn swapped(self) -> Self {
+                <$kind>::from_le_bytes(self.to_ne_bytes())
             }
         }
     )*};
@@ -69,23 +57,19 @@ fn check(is_right: bool, what: &str) -> io::Result<()> {
 
 impl<'w> Output<'w> {
     pub(crate) fn new(sink: &'w mut dyn Write) -> Self {
-        Output { sink, piece: Vec::with_capacity(PIECE_BYTES) }
+        Output { sink }
     }
 
     pub(crate) fn number<T: Number>(&mut self, number: T) -> io::Result<()> {
-        self.piece.clear();
-        number.put(&mut self.piece);
-        self.sink.write_all(&self.piece)
+        self.sink.write_all(bytes_of(&number.swapped()))
     }
 
     /// Writes a list without its length.
     fn numbers<T: Number>(&mut self, numbers: &[T]) -> io::Result<()> {
-        for numbers in numbers.chunks(PIECE_BYTES / T::BYTES) {
-            self.piece.clear();
-            numbers.iter().for_each(|number| number.put(&mut self.piece));
-            self.sink.write_all(&self.piece)?;
+        if cfg!(target_endian = "little") {
+            return self.sink.write_all(cast_slice(numbers));
         }
-        Ok(())
+        numbers.iter().try_for_each(|number| self.number(*number))
     }
 
     pub(crate) fn list<T: Number>(&mut self, numbers: &[T]) -> io::Result<()> {
@@ -158,7 +142,7 @@ impl<'w> Output<'w> {
 impl<'r> Input<'r> {
     /// Makes a reader of a source of at most `bytes` bytes.
     pub(crate) fn new(source: &'r mut dyn Read, bytes: u64) -> Self {
-        Input { source, left: bytes, piece: Vec::new() }
+        Input { source, left: bytes }
     }
 
     /// Returns the number of bytes that were not read yet.
@@ -167,28 +151,25 @@ impl<'r> Input<'r> {
     }
 
     pub(crate) fn number<T: Number>(&mut self) -> io::Result<T> {
-        let mut bytes = [0; 16];
-        let bytes = &mut bytes[..T::BYTES];
-        check(self.left >= T::BYTES as u64, "it is cut off")?;
+        let mut number = T::zeroed();
+        let bytes = bytes_of_mut(&mut number);
+        check(self.left >= bytes.len() as u64, "it is cut off")?;
         self.source.read_exact(bytes)?;
-        self.left -= T::BYTES as u64;
-        Ok(T::of(bytes))
+        self.left -= bytes.len() as u64;
+        Ok(number.swapped())
     }
 
     pub(crate) fn list<T: Number>(&mut self) -> io::Result<Vec<T>> {
         let count = self.number::<u64>()?;
-        let bytes = count.checked_mul(T::BYTES as u64);
+        let bytes = count.checked_mul(size_of::<T>() as u64);
         let bytes = bytes.filter(|bytes| *bytes <= self.left);
-        let Some(mut bytes) = bytes else { return Err(wrong("a list is longer than the file")) };
+        let (Some(bytes), Ok(count)) = (bytes, usize::try_from(count)) else {
+            return Err(wrong("a list is longer than the file"));
+        };
         self.left -= bytes;
-        let mut numbers = Vec::with_capacity(usize::try_from(count).unwrap_or(0));
-        while bytes > 0 {
-            let piece = bytes.min(PIECE_BYTES as u64) as usize;
-            self.piece.resize(piece, 0);
-            self.source.read_exact(&mut self.piece)?;
-            numbers.extend(self.piece.chunks_exact(T::BYTES).map(T::of));
-            bytes -= piece as u64;
-        }
+        let mut numbers = vec![T::zeroed(); count];
+        self.source.read_exact(cast_slice_mut(&mut numbers))?;
+        numbers.iter_mut().for_each(|number| *number = number.swapped());
         Ok(numbers)
     }
 

@@ -2,8 +2,8 @@
 
 use super::definition::{Checker, Judge};
 use super::encoding::is_apart;
+use super::observe::{Both, FieldPairs, Nobody, ObserverWorker, Watched};
 use crate::Fault;
-use crate::build::{Cell, FieldId, Row};
 use crate::frame::{Reader, Rejected, Taker};
 use crate::load::Block;
 use crate::log::Encoding;
@@ -45,7 +45,22 @@ pub(super) fn checked_by(
 ) -> Checked {
     match checker {
         Some(checker) => judged(checker, reader, block, how, limits),
-        None => judged(&mut Nothing, reader, block, how, limits),
+        None => judged(&mut Nobody, reader, block, how, limits),
+    }
+}
+
+/// Like `checked_by`, and passes the messages to an observer.
+pub(super) fn observed<W: ObserverWorker>(
+    (checker, fields): (Option<&mut Checker<'_>>, &mut FieldPairs),
+    worker: &mut W,
+    reader: &mut FormatReader,
+    block: (&Block, Vec<u8>),
+    how: (Encoding, &[u8]),
+    limits: &Limits,
+) -> Checked {
+    match checker {
+        Some(judge) => judged(&mut Both { judge, worker, fields }, reader, block, how, limits),
+        None => judged(&mut Watched(worker), reader, block, how, limits),
     }
 }
 
@@ -56,7 +71,7 @@ pub(super) fn checked(
     how: (Encoding, &[u8]),
     limits: &Limits,
 ) -> Checked {
-    judged(&mut Nothing, reader, block, how, limits)
+    judged(&mut Nobody, reader, block, how, limits)
 }
 
 /// Extracts the messages of a batch that are selected by their numbers in it, one per line after the header.
@@ -68,7 +83,7 @@ pub(super) fn picked(
     let (limits, opening) = (Limits::default(), Opening::default());
     let mut reader = FormatReader::new(format, &limits, &opening);
     let first = reader.open(bytes, true).unwrap_or(0).min(bytes.len());
-    let mut picker = Picker { nothing: Nothing, is_wanted, number: 0, payload: header.to_vec() };
+    let mut picker = Picker { nothing: Nobody, is_wanted, number: 0, payload: header.to_vec() };
     reader.read(&mut Block::whole(0, first).chunk(bytes), &mut picker);
     picker.payload
 }
@@ -161,14 +176,21 @@ impl<J: Judge> Taker for Counter<'_, J> {
     #[inline(always)]
     fn commit(&mut self, message: &[u8], _at: usize, _line: u64) {
         match self.judge.verdict() {
-            None => self.messages += 1,
-            Some(what) => self.refuse(message, what),
+            None => {
+                self.messages += 1;
+                self.judge.accepted(message);
+            }
+            Some(what) => {
+                self.judge.discarded();
+                self.refuse(message, what);
+            }
         }
     }
 
     #[cold]
     fn reject(&mut self, reject: Rejected<'_>) {
         self.judge.verdict();
+        self.judge.discarded();
         self.leave_out(reject);
     }
 }
@@ -191,25 +213,27 @@ impl<J: Judge> Taker for Joiner<'_, J> {
             self.payload.extend_from_slice(message);
             self.payload.push(b'\n');
         }
+        self.judge.discarded();
     }
 
     fn reject(&mut self, _reject: Rejected<'_>) {
         self.judge.verdict();
+        self.judge.discarded();
     }
 }
 
 /// Concatenates the messages whose numbers are selected.
 struct Picker<W> {
-    nothing: Nothing,
+    nothing: Nobody,
     is_wanted: W,
     number: usize,
     payload: Vec<u8>,
 }
 
 impl<W: Fn(usize) -> bool> Taker for Picker<W> {
-    type Row = Nothing;
+    type Row = Nobody;
 
-    fn row(&mut self) -> &mut Nothing {
+    fn row(&mut self) -> &mut Nobody {
         &mut self.nothing
     }
 
@@ -225,32 +249,4 @@ impl<W: Fn(usize) -> bool> Taker for Picker<W> {
     }
 
     fn reject(&mut self, _reject: Rejected<'_>) {}
-}
-
-/// Ignores all fields of all messages.
-#[derive(Debug)]
-struct Nothing;
-
-impl Judge for Nothing {
-    #[inline(always)]
-    fn verdict(&mut self) -> Option<&'static str> {
-        None
-    }
-}
-
-impl Row for Nothing {
-    #[inline(always)]
-    fn field(&mut self, _name: &str) -> Option<FieldId> {
-        None
-    }
-
-    fn boolean(&mut self, _field: FieldId, _value: bool) {}
-    fn integer(&mut self, _field: FieldId, _value: i64) {}
-    fn decimal(&mut self, _field: FieldId, _mantissa: i64, _scale: u8) {}
-    fn number(&mut self, _field: FieldId, _number: Cell<'static>) {}
-    fn float(&mut self, _field: FieldId, _value: f64) {}
-    fn date(&mut self, _field: FieldId, _days: i32) {}
-    fn timestamp(&mut self, _field: FieldId, _nanoseconds: i64) {}
-    fn text(&mut self, _field: FieldId, _value: &str) {}
-    fn null(&mut self, _field: FieldId) {}
 }

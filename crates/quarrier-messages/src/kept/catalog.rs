@@ -80,6 +80,11 @@ impl Catalog {
         (bytes < BYTES_MAX / 2).then_some(Catalog { tables, is_damaged: false })
     }
 
+    /// Makes a catalog of these strings.
+    pub(super) fn of_texts(tables: impl IntoIterator<Item = (u32, String)>) -> Catalog {
+        Catalog { tables: tables.into_iter().collect(), is_damaged: false }
+    }
+
     /// Reads the catalog of a folder; empty if it has none.
     ///
     /// # Errors

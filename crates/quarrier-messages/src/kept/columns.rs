@@ -19,14 +19,14 @@ use std::sync::{Arc, Mutex};
 use crc_fast::{CrcAlgorithm, Digest};
 use quarrier_core::sync::lock;
 
-use super::index::Extent;
+use super::index::{Extent, Listed};
 use super::snapshot::Snapshot;
 use super::whole::{self, Head, Unused};
 use crate::Table;
 use crate::log::Result;
 use crate::log::disk::Disk;
 
-const MAGIC: &[u8; 8] = b"QUARRCOL";
+pub(super) const MAGIC: &[u8; 8] = b"QUARRCOL";
 /// With fewer bytes of messages, parsing is preferred to reading such a file.
 pub(super) const BYTES_MIN: u64 = 1 << 20;
 /// A file is rewritten when the bytes of new messages reach this fraction (1/4) of its contents.
@@ -35,8 +35,8 @@ const SHARE: u64 = 4;
 /// The files of a data folder.
 pub(super) struct ColumnFiles {
     disk: Arc<dyn Disk>,
-    /// Bytes of messages that the file covers, by table.
-    stored: Mutex<HashMap<u32, u64>>,
+    /// What the files cover, by table: the mark of the first message, and the bytes of the messages.
+    stored: Mutex<HashMap<u32, (u64, u64)>>,
     notices: Mutex<Vec<String>>,
 }
 
@@ -64,19 +64,27 @@ impl ColumnFiles {
     }
 
     /// Reads the table of the first of these batches from its file. `is_whole` means that no other batches
-    /// exist.
-    pub(super) fn read(&self, table: u32, extents: &[Extent], is_whole: bool) -> Option<Snapshot> {
-        let is_wanted = |head: &Head| is_of(head, (table, extents), is_whole);
+    /// exist, and `is_cut` that retention has removed earlier ones, which the file may still have.
+    pub(super) fn read(
+        &self,
+        (table, listed): (u32, &Listed),
+        (is_whole, is_cut): (bool, bool),
+    ) -> Option<Snapshot> {
+        let extents = listed.extents.as_slice();
+        let is_wanted = |head: &Head| match is_of(head, (table, extents), is_whole) {
+            Err(Unused::For(_)) if is_cut => Err(Unused::Silently),
+            other => other,
+        };
         let body = |bytes: &mut dyn std::io::Read, count| Table::read_from(bytes, count);
         match whole::read(self.disk.as_ref(), &file_name(table), MAGIC, is_wanted, body) {
             Ok((head, read)) => {
-                let [batches, _, _, message_bytes, rows] = head.numbers;
+                let [_, end, _, message_bytes, rows] = head.numbers;
                 if read.rows() != rows {
                     self.note(table, "is damaged");
                     return None;
                 }
-                lock(&self.stored).insert(table, message_bytes);
-                Some(Snapshot::new(read, batches as usize))
+                lock(&self.stored).insert(table, (first_mark(extents), message_bytes));
+                Some(Snapshot::new(read, end, listed.gone))
             }
             Err(Unused::Silently) => None,
             Err(Unused::For(reason)) => {
@@ -90,7 +98,10 @@ impl ColumnFiles {
     /// are new, and a share of all; or any, with None.
     pub(super) fn is_due(&self, table: u32, extents: &[Extent], every: Option<u64>) -> bool {
         let all: u64 = extents.iter().map(Extent::message_bytes).sum();
-        let stored = lock(&self.stored).get(&table).copied().unwrap_or(0);
+        // After retention, a file with older messages is useless.
+        let stored = lock(&self.stored).get(&table).copied();
+        let stored = stored.filter(|(first, _)| *first == first_mark(extents));
+        let stored = stored.map_or(0, |(_, bytes)| bytes);
         let more = all.saturating_sub(stored);
         more > 0 && every.is_none_or(|every| more >= every.max(stored / SHARE))
     }
@@ -100,8 +111,9 @@ impl ColumnFiles {
     /// # Errors
     /// [`Error::Full`](crate::log::Error::Full), [`Error::Io`](crate::log::Error::Io); the old columns then
     /// remain.
-    pub(super) fn write(&self, number: u32, snapshot: &Snapshot, extents: &[Extent]) -> Result<()> {
-        let Some(extents) = extents.get(..snapshot.batches) else { return Ok(()) };
+    pub(super) fn write(&self, number: u32, snapshot: &Snapshot, listed: &Listed) -> Result<()> {
+        let before = listed.before(snapshot.end);
+        let Some(extents) = listed.extents.get(..before) else { return Ok(()) };
         // Serialize writers: they write to the same file.
         let mut stored = lock(&self.stored);
         let message_bytes = extents.iter().map(Extent::message_bytes).sum();
@@ -113,9 +125,13 @@ impl ColumnFiles {
         let name = file_name(number);
         let about = (name.as_str(), table.nbytes());
         whole::replace(self.disk.as_ref(), about, head, |sink| table.write_to(sink))?;
-        stored.insert(number, message_bytes);
+        stored.insert(number, (first_mark(extents), message_bytes));
         Ok(())
     }
+}
+
+fn first_mark(extents: &[Extent]) -> u64 {
+    extents.first().map_or(0, |first| first.marks.start)
 }
 
 /// Checks that a file covers the first of these batches.

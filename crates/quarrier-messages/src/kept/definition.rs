@@ -262,6 +262,16 @@ fn word(kind: Kind) -> &'static str {
 pub(super) trait Judge: Row {
     /// Returns the fault of the message whose fields arrived, if any, and begins the next message.
     fn verdict(&mut self) -> Option<&'static str>;
+
+    /// The last message is accepted.
+    #[inline(always)]
+    fn accepted(&mut self, message: &[u8]) {
+        let _ = message;
+    }
+
+    /// The last message is rejected, or was accepted before.
+    #[inline(always)]
+    fn discarded(&mut self) {}
 }
 
 /// Checks whether messages conform to a definition.

@@ -9,7 +9,7 @@ use quarrier_core::region::{AlignedBuffer, PAGE_BYTES};
 use quarrier_core::sync::lock;
 
 use crate::log::disk::{Access, Disk, DiskFile};
-use crate::log::{Place, payload_sum, segment, unpacked};
+use crate::log::{Place, Recent, payload_sum, segment, unpacked};
 
 /// Batches up to this length are read together with their neighbours: a single inserted row takes a few
 /// hundred bytes, and one disk read takes as long for a thousand of them.
@@ -30,6 +30,8 @@ const PAGE: u64 = PAGE_BYTES as u64;
 /// Reads messages from the segments of a log, given their places.
 pub(super) struct Files {
     disk: Arc<dyn Disk>,
+    /// The batches that this process wrote last.
+    recent: Arc<Recent>,
     open: Mutex<HashMap<u64, Arc<dyn DiskFile>>>,
     idle: Mutex<Vec<AlignedBuffer>>,
     stretches: Mutex<VecDeque<Arc<Stretch>>>,
@@ -59,6 +61,8 @@ pub(super) enum Messages {
         messages: Range<usize>,
     },
     Unpacked(Vec<u8>),
+    /// As stored, and still in memory.
+    Recent(Arc<Vec<u8>>),
 }
 
 impl Messages {
@@ -66,21 +70,34 @@ impl Messages {
         match self {
             Messages::Stored { buffer, messages } => &buffer[messages.clone()],
             Messages::Unpacked(bytes) => bytes,
+            Messages::Recent(bytes) => bytes,
         }
     }
 }
 
+/// Explains why a segment that was there does not exist.
+fn gone(segment: u64, error: io::Error) -> io::Error {
+    if error.kind() != io::ErrorKind::NotFound {
+        return error;
+    }
+    let name = segment::name(segment);
+    let what =
+        format!("{name} no longer exists: retention removed its messages; read the table again");
+    io::Error::new(io::ErrorKind::NotFound, what)
+}
+
 impl Files {
-    pub(super) fn new(disk: Arc<dyn Disk>) -> Self {
+    pub(super) fn new(disk: Arc<dyn Disk>, recent: Arc<Recent>) -> Self {
         let (open, idle, stretches) = Default::default();
-        Files { disk, open, idle, stretches }
+        Files { disk, recent, open, idle, stretches }
     }
 
     fn file(&self, segment: u64) -> io::Result<Arc<dyn DiskFile>> {
         if let Some(file) = lock(&self.open).get(&segment) {
             return Ok(Arc::clone(file));
         }
-        let file: Arc<dyn DiskFile> = self.disk.open(&segment::name(segment), Access::Read)?.into();
+        let opened = self.disk.open(&segment::name(segment), Access::Read);
+        let file: Arc<dyn DiskFile> = opened.map_err(|error| gone(segment, error))?.into();
         let mut open = lock(&self.open);
         if open.len() >= OPEN_MAX {
             open.clear();
@@ -89,12 +106,18 @@ impl Files {
         Ok(file)
     }
 
-    /// Reads the messages of a batch, with direct I/O (past the page cache) if the file system allows it, and
-    /// decompresses them, reusing memory of earlier batches.
+    /// Returns the messages of a batch: from memory if it was just written, and otherwise read with direct I/O
+    /// (past the page cache) if the file system allows it, reusing memory of earlier batches. Decompresses them.
     ///
     /// # Errors
     /// The operating system's error; [`io::ErrorKind::InvalidData`] if the bytes differ from those written.
     pub(super) fn messages(&self, place: &Place) -> io::Result<Messages> {
+        if let Some(stored) = self.recent.stored(place) {
+            return Ok(match place.is_compressed {
+                true => Messages::Unpacked(unpacked(&stored, place.bytes_unpacked as usize)?),
+                false => Messages::Recent(stored),
+            });
+        }
         let start = place.offset.saturating_sub(u64::from(place.extension_bytes));
         let end = place.offset + u64::from(place.bytes);
         if end - start <= SMALL_BYTES_MAX

@@ -33,13 +33,34 @@ impl Extent {
     }
 }
 
+/// The batches of a table, as of one moment. Cheap to clone.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Listed {
+    pub(super) extents: Arc<Vec<Extent>>,
+    /// Number of messages before these batches that retention removed since the folder was opened.
+    pub(super) gone: u64,
+}
+
+impl Listed {
+    /// Returns the number of batches whose messages have marks below `end`.
+    pub(super) fn before(&self, end: u64) -> usize {
+        self.extents.partition_point(|extent| extent.marks.end <= end)
+    }
+
+    /// Returns the mark after the last message; 0 without any.
+    pub(super) fn end(&self) -> u64 {
+        self.extents.last().map_or(0, |last| last.marks.end)
+    }
+}
+
 /// A table and its size.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct KeptTable {
     /// The name.
     pub name: String,
-    /// Messages appended; for a table with a key, including those replaced or removed since.
+    /// Messages appended and not yet removed by retention; for a table with a key, including those replaced or
+    /// removed since.
     pub messages: u64,
     /// The messages' bytes as received.
     pub bytes: u64,
@@ -52,7 +73,7 @@ pub struct KeptTable {
 /// The batches of all tables, in the order of the log.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Index {
-    tables: BTreeMap<u32, Vec<Extent>>,
+    tables: BTreeMap<u32, Listed>,
     headers: HashMap<Box<[u8]>, Arc<[u8]>>,
     /// The mark after the last message.
     pub(super) next_mark: u64,
@@ -88,7 +109,8 @@ impl Index {
             header,
         };
         self.stored_bytes += u64::from(extent.place.bytes);
-        self.tables.entry(entry.table()).or_default().push(extent);
+        let listed = self.tables.entry(entry.table()).or_default();
+        Arc::make_mut(&mut listed.extents).push(extent);
     }
 
     fn header(&mut self, payload: &[u8]) -> Arc<[u8]> {
@@ -119,17 +141,37 @@ impl Index {
                 .entry((*extent.header).into())
                 .or_insert_with(|| Arc::clone(&extent.header));
         }
-        self.tables.insert(number, extents);
+        self.tables.insert(number, Listed { extents: Arc::new(extents), gone: 0 });
     }
 
     /// Removes batches of segments that no longer exist: those before the segment that begins with this mark.
     pub(super) fn forget_before(&mut self, segment: u64) {
-        for extents in self.tables.values_mut() {
-            extents.retain(|extent| extent.place.segment >= segment);
+        for listed in self.tables.values_mut() {
+            Arc::make_mut(&mut listed.extents).retain(|extent| extent.place.segment >= segment);
         }
-        self.tables.retain(|_, extents| !extents.is_empty());
-        let left = self.tables.values().flatten();
+        self.tables.retain(|_, listed| !listed.extents.is_empty());
+        let left = self.tables.values().flat_map(|listed| listed.extents.iter());
         self.stored_bytes = left.map(|extent| u64::from(extent.place.bytes)).sum();
+    }
+
+    /// Removes the first batches of a table. Returns the number of their messages.
+    pub(super) fn forget_first(&mut self, number: u32, batches: usize) -> u64 {
+        let Some(listed) = self.tables.get_mut(&number) else { return 0 };
+        let extents = Arc::make_mut(&mut listed.extents);
+        let (mut messages, mut bytes) = (0, 0);
+        for extent in extents.drain(..batches.min(extents.len())) {
+            messages += extent.marks.end - extent.marks.start;
+            bytes += u64::from(extent.place.bytes);
+        }
+        listed.gone += messages;
+        self.stored_bytes -= bytes;
+        messages
+    }
+
+    /// Returns the lowest mark of any message; the next mark without any.
+    pub(super) fn oldest_mark(&self) -> u64 {
+        let firsts = self.tables.values().filter_map(|listed| listed.extents.first());
+        firsts.map(|first| first.marks.start).min().unwrap_or(self.next_mark)
     }
 
     /// Returns the numbers of all tables that have messages.
@@ -139,7 +181,17 @@ impl Index {
 
     /// Returns the batches of a table.
     pub(super) fn extents(&self, number: u32) -> &[Extent] {
-        self.tables.get(&number).map_or(&[], Vec::as_slice)
+        self.tables.get(&number).map_or(&[], |listed| listed.extents.as_slice())
+    }
+
+    /// Returns the number of messages of a table that retention removed since the folder was opened.
+    pub(super) fn gone(&self, number: u32) -> u64 {
+        self.tables.get(&number).map_or(0, |listed| listed.gone)
+    }
+
+    /// Returns the batches of a table as of now.
+    pub(super) fn listed(&self, number: u32) -> Listed {
+        self.tables.get(&number).cloned().unwrap_or_default()
     }
 
     /// Returns the batch with this publication.

@@ -1,8 +1,8 @@
-//! Gathers messages that arrive piece by piece, such as from a client, until they are complete; then checks
-//! them, and appends all or none.
+//! Gathers messages that arrive piece by piece, such as from a client, checks them meanwhile, and appends all
+//! or none once they are complete.
 //!
 //! ```text
-//!  push ─→ spool (memory, then a file) ─→ checked, block by block ─→ one batch, or a chain of them
+//!  push ─→ checked, piece by piece ─→ spool (memory, then a file) ─→ one batch, or a chain of them
 //! ```
 //!
 //! A chain blocks all other writers of the log until it ends, so it must not wait for a client.
@@ -12,18 +12,12 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use quarrier_core::source::Source;
-
-use super::blocks::{Checked, checked_by};
-use super::definition::{Checker, Definition};
-use super::encoding::encoding_of;
-use super::load::Rest;
+use super::batches::Batches;
+use super::definition::Definition;
 use super::resume::publisher;
-use super::spool::Spool;
 use super::store::Store;
-use crate::load::{Block, Stream, decompressed};
-use crate::log::{self, Batch, Committed, Encoding, Log, Pending, Publication};
-use crate::{Error, Format, FormatReader, Limits, Opening, Packing, Reject, Result};
+use crate::log::{self, Batch, Committed, Log, Pending, Publication};
+use crate::{Error, Format, Reject, Result};
 
 /// Approximate length of a batch in bytes.
 const BATCH_BYTES: u64 = 1 << 20;
@@ -48,29 +42,70 @@ pub struct IntakeOptions {
 }
 
 /// Messages that are still arriving. Dropping it discards them.
-pub struct Intake(Spool);
+pub struct Intake {
+    table: u32,
+    is_whole: bool,
+    publication: Option<Publication>,
+    batches: Batches,
+    /// The error that rejects all messages, however many are still to come.
+    failure: Option<Error>,
+}
 
 impl Intake {
-    pub(super) fn new(spool: Spool) -> Self {
-        Intake(spool)
+    /// Prepares for messages for a table with this definition.
+    ///
+    /// # Errors
+    /// If the store is not writable.
+    pub(super) fn new(
+        store: &Store,
+        (table, definition): (u32, Option<Arc<Definition>>),
+        options: IntakeOptions,
+    ) -> Result<Self> {
+        let publication = options.publication.map(|(name, sequence)| Publication {
+            publisher: publisher(table, &name, GENERATION),
+            sequence,
+            source_offset: 0,
+        });
+        // All messages must conform to the definition of a key.
+        let keyed = definition.clone().filter(|definition| !definition.key().is_empty());
+        let definition = keyed.or(options.definition).or(definition);
+        let batch_bytes = store.writer()?.batch_bytes(BATCH_BYTES);
+        let spools = (store.spool(), store.spool());
+        let batches = Batches::new(options.format, definition, spools, batch_bytes);
+        Ok(Intake { table, is_whole: options.is_whole, publication, batches, failure: None })
     }
 
-    /// Appends bytes, which may end within a message.
+    /// Appends bytes, which may end within a message, and checks the messages that are complete.
+    ///
+    /// Messages that are compressed, or have a format that the log does not store, are discarded: the error
+    /// is that of [`Store::take_in`](super::Store::take_in).
     ///
     /// # Errors
     /// [`log::Error::Full`] or [`log::Error::Io`], if the bytes exceed their share of memory and cannot be
-    /// written to disk.
+    /// written to disk. Then none of the messages can be appended.
     pub fn push(&mut self, bytes: &[u8]) -> Result<()> {
-        self.0.push(bytes).map_err(failed)
+        if self.failure.is_some() {
+            return Ok(());
+        }
+        match self.batches.push(bytes) {
+            Err(error @ Error::Log(_)) => {
+                self.failure = Some(Error::Cancelled);
+                Err(error)
+            }
+            done => {
+                self.failure = done.err();
+                Ok(())
+            }
+        }
     }
 
-    /// Returns whether `more` bytes fit in memory, so that taking them does not block.
+    /// Returns whether `more` bytes can wait in memory, so that taking them does not block.
     pub fn is_in_memory(&self, more: usize) -> bool {
-        self.0.is_in_memory(more)
+        self.failure.is_some() || self.batches.can_wait(more)
     }
 }
 
-fn failed(error: io::Error) -> Error {
+pub(super) fn failed(error: io::Error) -> Error {
     let path = "messages on their way into the log".to_string();
     Error::Log(match log::is_full(&error) {
         true => log::Error::Full { path, error: Arc::new(error) },
@@ -132,126 +167,55 @@ impl PendingAppend {
     }
 }
 
-/// Checks the gathered messages and sends them to the log. Returns once they are in the log's queue or, if
-/// they take more than one batch, on the disk.
-pub(super) fn take(
-    (store, log): (&Store, &Log),
-    (table, definition): (u32, Option<Arc<Definition>>),
-    intake: &Intake,
-    options: &IntakeOptions,
-    stop: &AtomicBool,
-) -> Result<PendingAppend> {
-    let spool = &intake.0;
-    let publication = options.publication.as_ref().map(|(name, sequence)| Publication {
-        publisher: publisher(table, name, GENERATION),
-        sequence: *sequence,
-        source_offset: 0,
-    });
-    if decompressed(spool)?.is_some() {
-        let reason = "they are compressed: send them uncompressed".to_string();
-        return Err(Error::Store { place: spool.name().to_string(), reason });
+impl Intake {
+    /// Checks the last messages. Returns the result, with as many marks as there are messages to append.
+    fn finished(&mut self) -> Result<AppendResult> {
+        if let Some(failure) = self.failure.take() {
+            return Err(failure);
+        }
+        self.batches.finish()?;
+        let is_refused = self.is_whole && self.batches.rejected > 0;
+        Ok(AppendResult {
+            marks: 0..if is_refused { 0 } else { self.batches.messages },
+            rejected: self.batches.rejected,
+            first: self.batches.first.clone(),
+            is_duplicate: false,
+        })
     }
-    let format = match &options.format {
-        Some(format) => format.clone(),
-        None => Format::of(spool)?,
-    };
-    // All messages must conform to the definition of a key.
-    let keyed = definition.clone().filter(|definition| !definition.key().is_empty());
-    let definition = keyed.or_else(|| options.definition.clone()).or(definition);
-    let blocks = Blocks::checked(store, spool, (&format, definition.as_deref()), stop)?;
-    let taken = AppendResult {
-        marks: 0..blocks.messages,
-        rejected: blocks.rejected,
-        first: blocks.first.clone(),
-        is_duplicate: false,
-    };
-    let is_refused = options.is_whole && blocks.rejected > 0;
-    if blocks.messages == 0 || is_refused {
-        return Ok(PendingAppend {
-            taken: AppendResult { marks: 0..0, ..taken },
-            on_its_way: None,
-        });
+}
+
+/// Checks the last of the gathered messages and sends all to the log. Returns once they are in the log's
+/// queue or, if they take more than one batch, on the disk.
+pub(super) fn take(log: &Log, mut intake: Intake, stop: &AtomicBool) -> Result<PendingAppend> {
+    let taken = intake.finished()?;
+    if stop.load(Ordering::Relaxed) {
+        return Err(Error::Cancelled);
     }
-    let on_its_way = Some(blocks.send(log, table, publication)?);
+    if taken.marks.is_empty() {
+        return Ok(PendingAppend { taken, on_its_way: None });
+    }
+    let batches = intake.batches.of_table(intake.table);
+    let on_its_way = Some(send(log, batches, intake.publication)?);
     Ok(PendingAppend { taken, on_its_way })
 }
 
-/// Messages for the log, batch by batch.
-struct Blocks {
-    encoding: Encoding,
-    payloads: Spool,
-    /// The length and the number of messages of each batch.
-    batches: Vec<(usize, u32)>,
-    messages: u64,
-    rejected: u64,
-    first: Option<Reject>,
-}
-
-impl Blocks {
-    fn checked(
-        store: &Store,
-        spool: &Spool,
-        (format, definition): (&Format, Option<&Definition>),
-        stop: &AtomicBool,
-    ) -> Result<Blocks> {
-        let encoding = encoding_of(format, spool.name())?;
-        let limits = Limits { rejects_max: 1, ..Limits::default() };
-        let opening = Opening::default();
-        let batch_bytes = store.writer()?.batch_bytes(BATCH_BYTES);
-        let packing = Packing { claim_bytes: batch_bytes, ..Packing::default() };
-        let mut rest = Rest { source: spool, at: 0 };
-        let name = spool.name();
-        let bytes_max = limits.message_bytes_max;
-        let stream = Stream::new(name, &mut rest, bytes_max, (packing, batch_bytes));
-        let mut reader = FormatReader::new(format, &limits, &opening);
-        let mut checker = definition.map(Checker::new);
-        let mut blocks = Blocks {
-            encoding,
-            payloads: store.spool(),
-            batches: Vec::new(),
-            messages: 0,
-            rejected: 0,
-            first: None,
-        };
-        let (mut header, mut lines) = (None, 0);
-        let mut bytes = Vec::new();
-        while let Some(block) = stream.next(&reader, &mut bytes)? {
-            if stop.load(Ordering::Relaxed) {
-                return Err(Error::Cancelled);
-            }
-            let header = header.get_or_insert_with(|| opening.csv_header().unwrap_or_default());
-            let both = (&block, std::mem::take(&mut bytes));
-            let how = (encoding, header.as_slice());
-            let checked = checked_by(checker.as_mut(), &mut reader, both, how, &limits);
-            lines += blocks.add((&block, lines), checked)?;
-        }
-        Ok(blocks)
+/// Like `take`, but returns the messages if they are many, or if the log's queue is full.
+pub(super) fn take_now(
+    log: &Log,
+    mut intake: Box<Intake>,
+) -> Result<std::result::Result<PendingAppend, Box<Intake>>> {
+    if !intake.batches.is_small() {
+        return Ok(Err(intake));
     }
-
-    /// Adds a block, which `lines` lines precede; returns its own number of lines.
-    fn add(&mut self, (block, lines): (&Block, u64), checked: Checked) -> Result<u64> {
-        if let (None, Some(reject)) = (&self.first, checked.rejects.first()) {
-            let place = (1 + lines + reject.line, block.offset + reject.at);
-            self.first = Some(Reject::new("messages", place, reject.fault, &reject.bytes));
-        }
-        self.rejected += checked.rejected;
-        if checked.messages > 0 {
-            self.payloads.push(&checked.payload).map_err(failed)?;
-            self.batches.push((checked.payload.len(), checked.messages));
-            self.messages += u64::from(checked.messages);
-        }
-        Ok(checked.lines)
+    let taken = intake.finished()?;
+    if taken.marks.is_empty() {
+        return Ok(Ok(PendingAppend { taken, on_its_way: None }));
     }
-
-    fn send(&self, log: &Log, table: u32, publication: Option<Publication>) -> Result<OnItsWay> {
-        let mut offset = 0;
-        let batches = self.batches.iter().map(|(bytes, messages)| -> Result<Batch> {
-            let payload = self.payloads.bytes(offset, *bytes).map_err(failed)?;
-            offset += *bytes as u64;
-            Ok(Batch::new(table, self.encoding, *messages, payload)?)
-        });
-        send(log, batches, publication)
-    }
+    let batch = only(&mut intake.batches.of_table(intake.table), intake.publication)?;
+    Ok(match log.send_now(batch)? {
+        Some(pending) => Ok(PendingAppend { taken, on_its_way: Some(OnItsWay::One(pending)) }),
+        None => Err(intake),
+    })
 }
 
 /// Sends batches to the log: a single one without waiting, several as a chain, and waits until it is on the
@@ -269,10 +233,18 @@ pub(super) fn send(
         }
         return Ok(OnItsWay::All(chain.commit(publication)?));
     }
+    Ok(OnItsWay::One(log.send(only(&mut batches, publication)?)?))
+}
+
+/// Returns the first batch, with its publication.
+fn only(
+    batches: &mut impl Iterator<Item = Result<Batch>>,
+    publication: Option<Publication>,
+) -> Result<Batch> {
     let batch = batches.next().transpose()?;
-    let mut batch = batch.ok_or(log::Error::Invalid { reason: "it has no messages" })?;
-    if let Some(publication) = publication {
-        batch = batch.published(publication);
-    }
-    Ok(OnItsWay::One(log.send(batch)?))
+    let batch = batch.ok_or(log::Error::Invalid { reason: "it has no messages" })?;
+    Ok(match publication {
+        Some(publication) => batch.published(publication),
+        None => batch,
+    })
 }

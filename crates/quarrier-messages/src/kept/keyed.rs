@@ -14,7 +14,8 @@ use super::Definition;
 use super::history::History;
 use super::index::Extent;
 use super::key::{Keys, put};
-use super::snapshot::Making;
+use super::snapshot;
+use super::snapshot::{Making, TENDED_FACTOR};
 use crate::log::rows::Rows;
 use crate::log::{self, Encoding};
 use crate::{Error, Result, Table, Value};
@@ -23,11 +24,8 @@ use crate::{Error, Result, Table, Value};
 const MARKS: &str = "mark\0";
 /// Bytes of messages to process at once.
 const STEP_BYTES: u64 = 256 << 20;
-/// A table is compacted when more rows are gone than this, and than are left.
+/// A table is merged when more rows are gone than this, and than are left.
 const GONE_MIN: u64 = 4_096;
-/// A table is compacted when it has more segments than this, and more than eight for each full one.
-const SEGMENTS_MIN: u64 = 64;
-const SEGMENTS_SHARE: u64 = 8;
 
 /// The live rows of a table.
 #[derive(Debug)]
@@ -37,9 +35,11 @@ pub(super) struct Keyed {
     /// The rows in the order of their marks, which are the last column.
     table: Table,
     keys: Keys,
-    /// Number of the table's batches that were applied.
-    batches: usize,
-    /// Number of rows gone since the last compaction.
+    /// The mark after the last message that was applied; 0 without any.
+    end: u64,
+    /// Rows of messages before this mark were removed by retention.
+    from: u64,
+    /// Number of rows gone since the last merge.
     gone: u64,
     history: History,
 }
@@ -57,18 +57,18 @@ impl Keyed {
     ///
     /// # Errors
     /// Never fails, since there are no messages to read.
-    pub(super) fn new(making: &Making<'_>, definition: &Definition) -> Result<Self> {
+    pub(super) fn new(making: &Making<'_>, definition: &Definition, from: u64) -> Result<Self> {
         let (table, key) = (making.marked(&[])?, definition.key().to_vec());
         let (keys, history) = (Keys::default(), History::default());
-        Ok(Keyed { key, table, keys, batches: 0, gone: 0, history })
+        Ok(Keyed { key, table, keys, end: 0, from, gone: 0, history })
     }
 
-    /// Restores a stored table, which covers the first of these batches; None if it is not such a table.
+    /// Restores a stored table, which has the messages with marks from `from` to before `end_mark`; None if it
+    /// is not such a table.
     pub(super) fn stored(
         table: &Table,
-        batches: usize,
         definition: &Definition,
-        end_mark: u64,
+        (from, end_mark): (u64, u64),
     ) -> Option<Self> {
         let mut fields = definition.schema().fields;
         fields.push(crate::Field { name: MARKS.into(), kind: crate::Kind::Integer });
@@ -79,11 +79,12 @@ impl Keyed {
             key: definition.key().to_vec(),
             table: table.clone(),
             keys: Keys::default(),
-            batches,
+            end: end_mark,
+            from,
             gone: 0,
             history: History::since(end_mark),
         };
-        let (mut last, mut key) = (0, Vec::new());
+        let (mut last, mut key) = (from.saturating_sub(1), Vec::new());
         for row in 0..table.rows() {
             let mark = mark_of(table, row);
             if mark <= last || mark >= end_mark {
@@ -99,9 +100,29 @@ impl Keyed {
         Some(keyed)
     }
 
-    /// Returns the number of the table's batches that were applied.
-    pub(super) fn batches(&self) -> usize {
-        self.batches
+    /// Returns the mark after the last message that was applied; 0 without any.
+    pub(super) fn end(&self) -> u64 {
+        self.end
+    }
+
+    /// Returns the mark before which retention has removed all rows.
+    pub(super) fn from(&self) -> u64 {
+        self.from
+    }
+
+    /// Removes the rows of messages before this mark. The messages from there on produce exactly the other
+    /// rows: each replaces the row with its key, whatever row that is.
+    pub(super) fn forget_before(&mut self, from: u64, workers: usize) {
+        let dead: Vec<u64> = (0..first_from(&self.table, from)).collect();
+        let mut key = Vec::new();
+        for row in &dead {
+            let old = mark_of(&self.table, *row);
+            put_key(&self.table, *row, &self.key, &mut key);
+            self.keys.remove(&key, |mark| mark == old);
+        }
+        self.table = self.table.without(&dead, workers);
+        self.gone += dead.len() as u64;
+        self.from = from;
     }
 
     /// Returns the rows, with their marks as the last column.
@@ -129,7 +150,7 @@ impl Keyed {
     /// # Errors
     /// An error if the batches cannot be read. All whole steps before it remain applied.
     pub(super) fn advance(&mut self, making: &Making<'_>, extents: &[Extent]) -> Result<()> {
-        while let Some(rest) = extents.get(self.batches..).filter(|rest| !rest.is_empty()) {
+        while let Some(rest) = Some(self.rest(extents)).filter(|rest| !rest.is_empty()) {
             let mut bytes = 0;
             let more = rest.iter().take_while(|extent| {
                 bytes += extent.message_bytes();
@@ -138,17 +159,28 @@ impl Keyed {
             let step = more.count().max(1);
             self.take(making, &rest[..step], u64::MAX)?;
         }
-        if self.is_in_pieces() {
-            self.table = self.table.repacked(making.workers);
-            self.gone = 0;
+        if self.is_in_pieces(making.is_tended) {
+            self.merged(self.table.repacked(making.workers));
         }
         Ok(())
     }
 
-    fn is_in_pieces(&self) -> bool {
-        let full = self.table.rows() / crate::column::raw::SEGMENT_ROWS as u64;
-        let is_hollow = self.gone > GONE_MIN.max(self.table.rows());
-        is_hollow || self.table.segments() as u64 > SEGMENTS_MIN.max(SEGMENTS_SHARE * full)
+    /// Returns the batches that are still to be applied.
+    fn rest<'e>(&self, extents: &'e [Extent]) -> &'e [Extent] {
+        let applied = extents.partition_point(|extent| extent.marks.end <= self.end);
+        extents.get(applied..).unwrap_or_default()
+    }
+
+    /// Returns whether small segments should be merged, and unused strings dropped.
+    pub(super) fn is_in_pieces(&self, is_tended: bool) -> bool {
+        let patience = if is_tended { TENDED_FACTOR } else { 1 };
+        let is_hollow = self.gone > patience * GONE_MIN.max(self.table.rows());
+        is_hollow || snapshot::is_in_pieces(&self.table, is_tended)
+    }
+
+    /// Takes the same rows in fewer segments.
+    pub(super) fn merged(&mut self, table: Table) {
+        (self.table, self.gone) = (table, 0);
     }
 
     /// Applies the next batches, up to the mark `until`.
@@ -197,7 +229,7 @@ impl Keyed {
             (0, _) => fresh,
             _ => Table::concat(&[table, fresh], making.workers),
         };
-        self.batches += extents.len();
+        self.end = extents.last().map_or(self.end, |last| last.marks.end);
         Ok(())
     }
 

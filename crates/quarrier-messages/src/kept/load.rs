@@ -9,9 +9,10 @@ use quarrier_core::parallel::planned_workers;
 use quarrier_core::source::Source;
 use quarrier_core::threads;
 
-use super::blocks::checked_by;
+use super::blocks::{Checked, checked_by, observed};
 use super::definition::{Checker, Definition};
-use super::encoding::encoding_of;
+use super::encoding::{encoding_of, format_of, is_apart};
+use super::observe::{FieldPairs, LoadSample, Observer, ObserverWorker};
 use super::order::{Done, Order};
 use super::resume::{Start, begin};
 use super::store::Store;
@@ -120,7 +121,9 @@ pub struct Stored {
 }
 
 /// State that all workers of a load share.
-struct Shared<'l> {
+struct Shared<'l, O> {
+    name: &'l str,
+    observer: &'l O,
     options: &'l LoadOptions,
     encoding: Encoding,
     table: u32,
@@ -133,13 +136,13 @@ struct Shared<'l> {
 }
 
 /// Loads a source into the table with this number. Before an error, `watch` learns what was acknowledged.
-pub(super) fn load(
+pub(super) fn load<O: Observer>(
     store: &Store,
     table: u32,
     origin: Origin<'_>,
     options: &LoadOptions,
     stop: &AtomicBool,
-    watch: &mut dyn LoadWatch,
+    (watch, observer): (&mut dyn LoadWatch, &O),
 ) -> Result<Stored> {
     let name = match &origin {
         Origin::Source { source, .. } => source.name().to_string(),
@@ -167,8 +170,19 @@ pub(super) fn load(
     let publisher = start.publisher;
     let stream = stream.beginning_at(start.offset);
     let definition = store.definition_of(table);
-    let shared =
-        Shared { options, encoding, table, definition, publisher, opening, stream, order, stop };
+    let shared = Shared {
+        name: &name,
+        observer,
+        options,
+        encoding,
+        table,
+        definition,
+        publisher,
+        opening,
+        stream,
+        order,
+        stop,
+    };
     threads::team(0..workers, |_| shared.work());
     let (mut stored, done) = shared.order.finish();
     done?;
@@ -178,13 +192,14 @@ pub(super) fn load(
     Ok(stored)
 }
 
-impl Shared<'_> {
+impl<O: Observer> Shared<'_, O> {
     fn work(&self) {
         let _fails = FailOnPanic(&self.order);
         let options = self.options;
         let mut reader = FormatReader::new(&options.format, &options.limits, &self.opening);
         let mut checker = self.definition.as_deref().map(Checker::new);
         let mut header = None;
+        let mut observing: Option<Observing<O::Worker<'_>>> = None;
         while !self.order.is_over() && !self.stop.load(Ordering::Relaxed) {
             let mut bytes = Vec::new();
             match self.stream.next(&reader, &mut bytes) {
@@ -192,7 +207,15 @@ impl Shared<'_> {
                     let header: &Vec<u8> =
                         header.get_or_insert_with(|| self.opening.csv_header().unwrap_or_default());
                     let number = block.number;
-                    match self.done((&mut reader, checker.as_mut()), (&block, bytes), header) {
+                    if observing.is_none() {
+                        let messages = bytes.get(block.at()..).unwrap_or_default();
+                        observing = Some(self.observing(messages, header));
+                    }
+                    if observing.as_mut().is_some_and(Observing::begin) {
+                        reader = FormatReader::new(&options.format, &options.limits, &self.opening);
+                    }
+                    let judges = (checker.as_mut(), observing.as_mut());
+                    match self.done(&mut reader, judges, (&block, bytes), header) {
                         Ok(done) => self.order.put(number, done),
                         Err(error) => return self.order.fail(error),
                     }
@@ -205,16 +228,40 @@ impl Shared<'_> {
         }
     }
 
+    /// Makes the observer of a worker, whose first block has these messages.
+    fn observing(&self, messages: &[u8], header: &[u8]) -> Observing<O::Worker<'_>> {
+        let LoadOptions { format, limits, .. } = self.options;
+        let of_log = match format {
+            Format::Csv(_) => format_of(self.encoding, header),
+            _ => None,
+        };
+        let format = of_log.as_ref().unwrap_or(format);
+        let sample = LoadSample { name: self.name, format, limits, header, messages };
+        let worker = match is_apart(self.encoding) {
+            // The fields of such a message depend on the elements around it.
+            true => None,
+            false => self.observer.worker(&sample),
+        };
+        Observing { worker, fields: FieldPairs::default() }
+    }
+
     fn done(
         &self,
-        (reader, checker): (&mut FormatReader, Option<&mut Checker<'_>>),
+        reader: &mut FormatReader,
+        (checker, observing): Judges<'_, '_, O::Worker<'_>>,
         (block, bytes): (&Block, Vec<u8>),
         header: &[u8],
     ) -> Result<Done> {
         let range = block.offset..block.offset + bytes.len() as u64;
         let how = (self.encoding, header);
         let limits = &self.options.limits;
-        let mut checked = checked_by(checker, reader, (block, bytes), how, limits);
+        let both = (block, bytes);
+        let mut checked: Checked = match observing {
+            Some(Observing { worker: Some(worker), fields }) => {
+                observed((checker, fields), worker, reader, both, how, limits)
+            }
+            _ => checked_by(checker, reader, both, how, limits),
+        };
         let payload = std::mem::take(&mut checked.payload);
         if checked.messages == 0 {
             return Ok(Done { bytes: range, checked, sealed: None });
@@ -230,6 +277,26 @@ impl Shared<'_> {
         Ok(Done { bytes: range, checked, sealed: Some(Sealed::of(batch, 0)) })
     }
 }
+
+/// The observer of a worker's messages, if it observes them, and the fields that it shares with the checker.
+struct Observing<W> {
+    worker: Option<W>,
+    fields: FieldPairs,
+}
+
+impl<W: ObserverWorker> Observing<W> {
+    /// Begins a block. Returns whether the ids of fields changed.
+    fn begin(&mut self) -> bool {
+        let is_changed = self.worker.as_mut().is_some_and(ObserverWorker::begin);
+        if is_changed {
+            self.fields = FieldPairs::default();
+        }
+        is_changed
+    }
+}
+
+/// The checker and the observer of a worker's messages.
+type Judges<'j, 'd, W> = (Option<&'j mut Checker<'d>>, Option<&'j mut Observing<W>>);
 
 /// If a worker panics, ends the load, so that the others do not wait for its block forever.
 struct FailOnPanic<'f, 'o>(&'f Order<'o>);

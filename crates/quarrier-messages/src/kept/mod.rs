@@ -16,6 +16,8 @@
 //!
 //! `docs/log.md` draws the log, and the catalog with the names of tables.
 
+mod ahead;
+mod batches;
 mod blocks;
 mod catalog;
 mod changes;
@@ -30,9 +32,12 @@ mod intake;
 mod key;
 mod keyed;
 mod load;
+mod memo;
+mod observe;
 mod order;
 mod removal;
 mod resume;
+mod retained;
 mod run;
 mod segment;
 mod snapshot;
@@ -40,10 +45,11 @@ mod spool;
 mod store;
 mod whole;
 
-pub use changes::Changes;
+pub use changes::{Changes, ReadyChanges};
 pub use definition::{DefinedColumn, Definition, Misfit};
 pub use index::KeptTable;
 pub use intake::{AppendResult, Intake, IntakeOptions, PendingAppend};
 pub use load::{LoadOptions, LoadWatch, Origin, Progress, Stored};
+pub use observe::{LoadSample, Observer, ObserverWorker};
 pub use run::Run;
-pub use store::{Store, is_log};
+pub use store::{RetainResult, Store, Tended, is_log};

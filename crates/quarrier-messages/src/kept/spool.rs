@@ -55,6 +55,12 @@ impl Spool {
         self.file.is_none() && self.memory.len() + more <= MEMORY_BYTES_MAX
     }
 
+    /// Discards all bytes.
+    pub(super) fn clear(&mut self) {
+        self.memory.clear();
+        (self.file, self.length) = (None, 0);
+    }
+
     /// Creates a file that disappears when its descriptor is closed.
     fn nameless(&self) -> io::Result<File> {
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
@@ -124,5 +130,8 @@ mod tests {
         assert_eq!(spool.bytes(12_345, 300_000).unwrap(), expected[12_345..312_345]);
         assert!(spool.bytes(spool.length() - 1, 2).is_err());
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+        spool.clear();
+        spool.push(b"new").unwrap();
+        assert_eq!((spool.length(), spool.bytes(0, 3).unwrap()), (3, b"new".to_vec()));
     }
 }

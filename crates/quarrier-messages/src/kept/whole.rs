@@ -17,7 +17,8 @@ use std::sync::Arc;
 use crc_fast::{CrcAlgorithm, Digest};
 use quarrier_core::region::AlignedBuffer;
 
-use crate::log::disk::{Access, Disk, DiskFile};
+use super::ahead;
+use crate::log::disk::{Access, Disk};
 use crate::log::{Error, Output, Result, crc32, is_full};
 
 const VERSION: u32 = 1;
@@ -25,7 +26,7 @@ const HEAD_BYTES: usize = 4096;
 const CHECKED_BYTES: usize = HEAD_BYTES - 4;
 /// Bytes to read or write at once.
 const BUFFER_BYTES: usize = 4 << 20;
-/// Another version of the program may parse messages differently.
+/// Another version of the program may parse messages differently, so it does not use the columns.
 const PROGRAM: &str = env!("CARGO_PKG_VERSION");
 const PROGRAM_BYTES: usize = 16;
 
@@ -122,14 +123,17 @@ pub(super) fn read<T>(
     read: impl FnOnce(&mut dyn Read, u64) -> io::Result<T>,
 ) -> std::result::Result<(Head, T), Unused> {
     let file = disk.open(name, Access::Read).map_err(|error| Unused::of(&error))?;
-    let mut body = Body::new(file.as_ref());
-    let mut bytes = vec![0; HEAD_BYTES];
-    body.read_exact(&mut bytes).map_err(|error| Unused::of(&error))?;
-    let (head, bytes, sum) = Head::read(magic, &bytes)?;
+    let head = ahead::parse(file.as_ref(), (0, HEAD_BYTES as u64), |body| {
+        let mut bytes = vec![0; HEAD_BYTES];
+        body.read_exact(&mut bytes).map(|()| bytes)
+    });
+    let (head, _) = head.map_err(|error| Unused::of(&error))?;
+    let (head, bytes, sum) = Head::read(magic, &head)?;
     is_wanted(&head)?;
-    body.digest = Digest::new(CrcAlgorithm::Crc64Nvme);
-    let read = read(&mut body, bytes).map_err(|error| Unused::of(&error))?;
-    if body.digest.finalize() != sum {
+    let parse = |body: &mut dyn Read| read(body, bytes);
+    let parsed = ahead::parse(file.as_ref(), (HEAD_BYTES as u64, bytes), parse);
+    let (read, found) = parsed.map_err(|error| Unused::of(&error))?;
+    if found != sum {
         return Err(Unused::damaged());
     }
     Ok((head, read))
@@ -162,7 +166,9 @@ impl Head {
         if !is_whole {
             return Err(Unused::damaged());
         }
-        if u32_at(8) != Some(VERSION) || !bytes[72..].starts_with(&program()) {
+        let is_parsed = magic == super::columns::MAGIC;
+        let is_alike = !is_parsed || bytes[72..].starts_with(&program());
+        if u32_at(8) != Some(VERSION) || !is_alike {
             return Err(Unused::For("was written by another version".to_string()));
         }
         let mut numbers = [0; 5];
@@ -198,42 +204,5 @@ impl Write for Sink<'_> {
 
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
-    }
-}
-
-/// Reads the bytes of a file from its start on, and computes their checksum.
-struct Body<'f> {
-    file: &'f dyn DiskFile,
-    buffer: AlignedBuffer,
-    /// The unread part of the buffer.
-    held: std::ops::Range<usize>,
-    /// The offset in the file of the buffer's end.
-    at: u64,
-    digest: Digest,
-}
-
-impl<'f> Body<'f> {
-    fn new(file: &'f dyn DiskFile) -> Self {
-        // Allocate no more than the length of the file.
-        let bytes = file.length().map_or(BUFFER_BYTES, |length| length as usize);
-        let bytes = bytes.next_multiple_of(HEAD_BYTES).clamp(HEAD_BYTES, BUFFER_BYTES);
-        let digest = Digest::new(CrcAlgorithm::Crc64Nvme);
-        let buffer = AlignedBuffer::new(bytes);
-        Body { file, buffer, held: 0..0, at: 0, digest }
-    }
-}
-
-impl Read for Body<'_> {
-    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        if self.held.is_empty() {
-            let count = self.file.read_at(self.at, &mut self.buffer)?;
-            (self.held, self.at) = (0..count, self.at + count as u64);
-        }
-        let count = into.len().min(self.held.len());
-        let bytes = &self.buffer[self.held.start..self.held.start + count];
-        into[..count].copy_from_slice(bytes);
-        self.digest.update(bytes);
-        self.held.start += count;
-        Ok(count)
     }
 }

@@ -11,6 +11,8 @@ use crate::Result;
 
 const GZIP: [u8; 3] = [0x1F, 0x8B, 8];
 const ZSTANDARD: [u8; 4] = [0x28, 0xB5, 0x2F, 0xFD];
+/// The bytes after the first one of a skippable frame, with which `pzstd` begins its files.
+const SKIPPABLE: [u8; 3] = [0x2A, 0x4D, 0x18];
 
 const BUFFER_BYTES: usize = 256 << 10;
 
@@ -73,6 +75,9 @@ impl Compression {
         match head {
             _ if head.starts_with(&GZIP) => Some(Compression::Gzip),
             _ if head.starts_with(&ZSTANDARD) => Some(Compression::Zstandard),
+            [0x50..=0x5F, rest @ ..] if rest.starts_with(&SKIPPABLE) => {
+                Some(Compression::Zstandard)
+            }
             _ => None,
         }
     }
@@ -80,7 +85,9 @@ impl Compression {
     /// Whether more bytes are needed to decide.
     fn may_be(head: &[u8]) -> bool {
         let begins = |magic: &[u8]| head.len() < magic.len() && magic.starts_with(head);
-        begins(&GZIP) || begins(&ZSTANDARD)
+        let skips = |rest: &[u8]| rest.len() < SKIPPABLE.len() && SKIPPABLE.starts_with(rest);
+        let may_skip = matches!(head, [0x50..=0x5F, rest @ ..] if skips(rest));
+        begins(&GZIP) || begins(&ZSTANDARD) || may_skip
     }
 
     fn decoder<'r>(

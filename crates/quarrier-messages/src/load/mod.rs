@@ -14,6 +14,7 @@ mod bytes;
 mod claims;
 mod columnar;
 mod compressed;
+mod cut;
 mod detect;
 mod format;
 mod keep;
@@ -24,9 +25,10 @@ mod times;
 
 pub use columnar::{ArrowFile, ColumnReader, Columns, guarded, is_panic_caught, open_arrow_file};
 pub use compressed::{reader as decompressed, stream as decompressed_stream};
+pub(crate) use cut::{Block, Cutter};
 pub use format::{Format, FormatReader, Opening};
 pub use reject::Reject;
-pub(crate) use stream::{Block, Stream};
+pub(crate) use stream::Stream;
 
 use std::collections::HashSet;
 use std::io::Read;

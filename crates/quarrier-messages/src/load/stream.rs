@@ -3,11 +3,11 @@
 use std::io::{self, Read};
 use std::sync::Mutex;
 
-use memchr::memchr_iter;
 use quarrier_core::sync::lock;
 
 use super::claims::Claims;
-use crate::frame::{Chunk, Reader};
+use super::cut::{Block, Cutter};
+use crate::frame::Reader;
 use crate::{Error, Packing, Result};
 
 /// A stream from which workers take blocks of whole messages. A worker reads the block that it
@@ -24,43 +24,8 @@ struct State<'r> {
     reader: &'r mut (dyn Read + Send),
     /// Bytes of the next block that were already read.
     rest: Vec<u8>,
-    offset: u64,
-    number: usize,
-    /// The offset of the next block's first message.
-    start: usize,
-    is_inside: bool,
+    cutter: Cutter,
     is_over: bool,
-}
-
-/// The position of a block in the stream.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Block {
-    pub(crate) offset: u64,
-    pub(crate) number: usize,
-    /// The offset of its first message.
-    at: usize,
-    is_inside: bool,
-    is_end: bool,
-}
-
-impl Block {
-    /// Makes the first block of a stream, whose first message is at `at`, or a block that consists
-    /// of whole messages.
-    pub(crate) fn whole(offset: u64, at: usize) -> Self {
-        Block { offset, number: 0, at, is_inside: false, is_end: true }
-    }
-
-    /// Returns the offset of its first message.
-    pub(crate) fn at(&self) -> usize {
-        self.at
-    }
-
-    /// Returns the block in the form that readers process.
-    pub(crate) fn chunk<'b>(&self, bytes: &'b [u8]) -> Chunk<'b> {
-        let Block { at, is_inside, is_end, .. } = *self;
-        let lines = memchr_iter(b'\n', &bytes[..at]).count() as u64;
-        Chunk { bytes, at, until: bytes.len(), is_end, is_inside, lines }
-    }
 }
 
 impl<'r> Stream<'r> {
@@ -70,15 +35,7 @@ impl<'r> Stream<'r> {
         message_bytes_max: usize,
         (packing, block_bytes_max): (Packing, u64),
     ) -> Self {
-        let state = State {
-            reader,
-            rest: Vec::new(),
-            offset: 0,
-            number: 0,
-            start: 0,
-            is_inside: false,
-            is_over: false,
-        };
+        let state = State { reader, rest: Vec::new(), cutter: Cutter::default(), is_over: false };
         let claims = Claims::new(u64::MAX, 1, packing, block_bytes_max);
         Stream { name, state: Mutex::new(state), message_bytes_max, claims }
     }
@@ -86,13 +43,13 @@ impl<'r> Stream<'r> {
     /// Returns the stream for a reader that begins at `offset`, where a message starts. The format
     /// was opened before.
     pub(crate) fn beginning_at(self, offset: u64) -> Self {
-        lock(&self.state).offset = offset;
+        lock(&self.state).cutter = Cutter::beginning_at(offset);
         self
     }
 
     /// Returns the number of bytes handed out.
     pub(crate) fn bytes(&self) -> u64 {
-        lock(&self.state).offset
+        lock(&self.state).cutter.offset()
     }
 
     /// Records the number of messages in `bytes` bytes.
@@ -117,42 +74,13 @@ impl<'r> Stream<'r> {
             if bytes.is_empty() {
                 return Ok(None);
             }
-            let start = match state.offset {
-                0 => reader.open(bytes, state.is_over),
-                _ => Some(0),
-            };
-            let end = match start {
-                _ if state.is_over => bytes.len(),
-                Some(start) => start + reader.end(&bytes[start..], state.is_inside),
-                None => 0,
-            };
-            state.start = start.unwrap_or(0);
-            if end > 0 || bytes.len() > self.message_bytes_max {
-                return Ok(Some(self.cut(&mut state, bytes, end)));
+            let State { cutter, rest, is_over, .. } = &mut *state;
+            let how = (reader, self.message_bytes_max);
+            if let Some(block) = cutter.cut(how, (bytes, *is_over), rest) {
+                return Ok(Some(block));
             }
             wanted = 2 * bytes.len() as u64;
         }
-    }
-
-    /// Hands out the bytes up to `end`, or all of them if they belong to one message that is too
-    /// long.
-    fn cut(&self, state: &mut State<'_>, bytes: &mut Vec<u8>, end: usize) -> Block {
-        let block = Block {
-            offset: state.offset,
-            number: state.number,
-            at: state.start.min(bytes.len()),
-            is_inside: state.is_inside,
-            // A block that ends after a message has no unfinished one.
-            is_end: state.is_over || end > 0,
-        };
-        state.is_inside = end == 0;
-        if end > 0 {
-            state.rest.extend_from_slice(&bytes[end..]);
-            bytes.truncate(end);
-        }
-        state.offset += bytes.len() as u64;
-        state.number += 1;
-        block
     }
 
     fn error(&self, state: &State<'_>, error: io::Error) -> Error {
@@ -164,7 +92,7 @@ impl<'r> Stream<'r> {
                 source_name: self.name.to_string(),
                 reason: format!(
                     "compressed bytes are damaged or cut off after {} decompressed bytes: {error}",
-                    state.offset
+                    state.cutter.offset()
                 ),
             },
             _ => quarrier_core::Error::io(self.name, "read", error).into(),

@@ -36,6 +36,14 @@ pub(crate) struct Place {
     pub(crate) checksum: u64,
 }
 
+impl Place {
+    /// Returns the offset of the batch's header in the segment.
+    pub(super) fn header_offset(&self) -> u64 {
+        let before = HEADER_BYTES + u64::from(self.extension_bytes);
+        self.offset.saturating_sub(before)
+    }
+}
+
 impl Entry {
     /// Makes the batch at `offset` of the segment whose first message has the mark `segment`.
     pub(super) fn new(header: Header, (segment, offset): (u64, u64), stored: Vec<u8>) -> Self {

@@ -123,23 +123,37 @@ impl Queue {
     /// Adds a batch once there is space. A batch longer than the queue waits until the queue is empty.
     /// Batches outside of an open chain wait for its end.
     pub(super) fn put(&self, sealed: Sealed, chain: Option<u64>) -> Result<Arc<Reply>> {
-        let reply = Arc::new(Reply::default());
-        let item = Item { sealed, chain, reply: Arc::clone(&reply) };
         let mut state = lock(&self.state);
-        loop {
-            if let Some(error) = state.ended.clone().or(state.is_closing.then_some(Error::Closed)) {
-                return Err(error);
-            }
-            let has_room = state.bytes == 0 || state.bytes + bytes(&item) <= self.bytes_max;
-            if has_room && state.chain == chain {
-                break;
-            }
+        while !self.admits(&state, &sealed, chain)? {
             state = wait(&self.room, state);
         }
+        Ok(self.push(&mut state, sealed, chain))
+    }
+
+    /// Like `put`, but returns None instead of waiting.
+    pub(super) fn put_now(&self, sealed: Sealed) -> Result<Option<Arc<Reply>>> {
+        let mut state = lock(&self.state);
+        let is_admitted = self.admits(&state, &sealed, None)?;
+        Ok(is_admitted.then(|| self.push(&mut state, sealed, None)))
+    }
+
+    /// Returns whether a batch need not wait.
+    fn admits(&self, state: &State, sealed: &Sealed, chain: Option<u64>) -> Result<bool> {
+        if let Some(error) = state.ended.clone().or(state.is_closing.then_some(Error::Closed)) {
+            return Err(error);
+        }
+        let bytes = sealed.header.extent() as usize;
+        let has_room = state.bytes == 0 || state.bytes + bytes <= self.bytes_max;
+        Ok(has_room && state.chain == chain)
+    }
+
+    fn push(&self, state: &mut State, sealed: Sealed, chain: Option<u64>) -> Arc<Reply> {
+        let reply = Arc::new(Reply::default());
+        let item = Item { sealed, chain, reply: Arc::clone(&reply) };
         state.bytes += bytes(&item);
         state.items.push_back(item);
         self.filled.notify_one();
-        Ok(reply)
+        reply
     }
 
     /// Begins a chain once no other chain is open.

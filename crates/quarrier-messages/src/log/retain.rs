@@ -9,7 +9,7 @@ use super::segment::{HEAD_BYTES, Head};
 use super::steps::segments;
 
 /// The part of a log to keep: by default, all of it.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Retention {
     /// Maximum bytes of all segments; beyond it, the oldest ones are removed.
     pub bytes_max: Option<u64>,
@@ -56,6 +56,11 @@ pub(super) fn retain(disk: &dyn Disk, retention: Retention, checkpoint: u64) -> 
         removed.bytes += length;
     }
     Ok(removed)
+}
+
+/// Returns whether all messages of the oldest segment have marks below `mark`, and it is not the last one.
+pub(super) fn is_any_before(disk: &dyn Disk, mark: u64) -> Result<bool> {
+    Ok(segments(disk)?.get(1).is_some_and(|(second, _)| *second <= mark))
 }
 
 /// Returns whether the previous segment is too old: its messages were committed before this segment was made.

@@ -30,8 +30,9 @@ use super::placed::Placed;
 use super::publishers::Publishers;
 use super::queue::{Item, Queue, Reply};
 use super::reader::LOG_FOLDER;
+use super::recent::Recent;
 use super::recovered::{Recovered, recover};
-use super::retain::{Removed, Retention, retain};
+use super::retain::{Removed, Retention, is_any_before, retain};
 
 /// The result of a commit: the batch is on the disk.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -113,6 +114,7 @@ impl Opener {
             queue: Queue::new(self.options.queue_bytes),
             publishers: Mutex::new(self.publishers),
             placed: Mutex::new(Placed::new(self.is_noting)),
+            recent: self.is_noting.then(Arc::default),
         });
         let queue = &shared.queue;
         queue.publish(appender.horizon(), appender.next_mark(), appender.is_ready());
@@ -129,6 +131,8 @@ pub(super) struct Shared {
     pub(super) queue: Queue,
     publishers: Mutex<Publishers>,
     placed: Mutex<Placed>,
+    /// The bytes of the latest batches, for callers that record places.
+    recent: Option<Arc<Recent>>,
 }
 
 /// A durable log, open for writing. Its methods may be called from many threads. It has a writer thread,
@@ -190,6 +194,15 @@ impl Log {
         self.put(Sealed::of(batch, 0), None)
     }
 
+    /// Like [`Log::send`], but returns None instead of blocking, if the queue is full or a chain is open.
+    ///
+    /// # Errors
+    /// As for [`Log::send`].
+    pub fn send_now(&self, batch: Batch) -> Result<Option<Pending>> {
+        let sealed = self.fitting(Sealed::of(batch, 0))?;
+        Ok(self.shared.queue.put_now(sealed)?.map(|reply| Pending { reply }))
+    }
+
     /// Like [`Log::send`], for a batch whose checksum was computed elsewhere.
     pub(crate) fn send_sealed(&self, sealed: Sealed) -> Result<Pending> {
         self.put(sealed, None)
@@ -211,11 +224,16 @@ impl Log {
     }
 
     fn put(&self, sealed: Sealed, chain: Option<u64>) -> Result<Pending> {
+        Ok(Pending { reply: self.shared.queue.put(self.fitting(sealed)?, chain)? })
+    }
+
+    /// Refuses a batch that no segment holds.
+    fn fitting(&self, sealed: Sealed) -> Result<Sealed> {
         let (bytes, bytes_max) = (sealed.header.extent(), self.batch_bytes_max);
-        if bytes > bytes_max {
-            return Err(Error::TooLarge { bytes, bytes_max });
+        match bytes > bytes_max {
+            true => Err(Error::TooLarge { bytes, bytes_max }),
+            false => Ok(sealed),
         }
-        Ok(Pending { reply: self.shared.queue.put(sealed, chain)? })
     }
 
     /// Reads the log from the message with mark `from` on, and then waits for new ones: only durable
@@ -241,6 +259,11 @@ impl Log {
     /// the log was opened to record them.
     pub(crate) fn take_placed(&self) -> Vec<Entry> {
         lock(&self.shared.placed).take()
+    }
+
+    /// Returns the bytes of the latest batches; empty unless the log was opened to record places.
+    pub(crate) fn recent(&self) -> Arc<Recent> {
+        self.shared.recent.clone().unwrap_or_default()
     }
 
     /// Returns the mark of the next message, after all acknowledged ones.
@@ -276,6 +299,11 @@ impl Log {
     /// [`Error::Io`].
     pub fn retain(&self, retention: Retention, checkpoint: u64) -> Result<Removed> {
         retain(self.disk(), retention, checkpoint)
+    }
+
+    /// Returns whether retention could remove a segment that has only messages with marks below `mark`.
+    pub(crate) fn is_any_before(&self, mark: u64) -> Result<bool> {
+        is_any_before(self.disk(), mark)
     }
 
     /// Writes the batches in the queue, records the end, and frees the space that was not needed.
@@ -459,7 +487,7 @@ impl Writer {
             })
             .collect();
         let (done, result) = self.appender.append(&mut group);
-        self.note(&group[..done]);
+        self.note(&mut group[..done]);
         if !self.is_chain_open {
             self.publish();
         }
@@ -534,13 +562,16 @@ impl Writer {
     }
 
     /// Records the batches that are now on the disk.
-    fn note(&mut self, written: &[Sealed]) {
+    fn note(&mut self, written: &mut [Sealed]) {
+        if let Some(recent) = &self.shared.recent {
+            written.iter_mut().for_each(|sealed| recent.put(sealed));
+        }
         {
             let mut placed = lock(&self.shared.placed);
             written.iter().for_each(|sealed| placed.note(sealed));
         }
         let mut publishers = lock(&self.shared.publishers);
-        for sealed in written {
+        for sealed in &*written {
             if let Some(publication) = sealed.publication {
                 publishers.note(publication, sealed.header.mark);
             }

@@ -6,9 +6,10 @@ use std::sync::atomic::AtomicBool;
 use std::task::{Context, Poll, Wake, Waker};
 
 use quarrier_messages::kept::{
-    AppendResult, DefinedColumn, Definition, IntakeOptions, Misfit, Store,
+    AppendResult, DefinedColumn, Definition, IntakeOptions, LoadOptions, LoadWatch, Misfit, Origin,
+    Store,
 };
-use quarrier_messages::{Format, Kind, Result, Table, Value};
+use quarrier_messages::{Format, Kind, Reject, Result, Table, Value};
 
 use crate::kit::{Random, assert_same, at_once};
 
@@ -33,7 +34,7 @@ pub(crate) fn done<T>(task: impl Future<Output = T>) -> T {
 }
 
 fn take(store: &Store, bytes: &[u8], options: &IntakeOptions) -> Result<AppendResult> {
-    let mut intake = store.intake();
+    let mut intake = store.intake("t", options.clone())?;
     let mut random = Random(bytes.len() as u64);
     let mut rest = bytes;
     while !rest.is_empty() {
@@ -41,7 +42,15 @@ fn take(store: &Store, bytes: &[u8], options: &IntakeOptions) -> Result<AppendRe
         intake.push(&rest[..count])?;
         rest = &rest[count..];
     }
-    done(store.take_in("t", &intake, options, &AtomicBool::new(false))?.durable())
+    let stop = AtomicBool::new(false);
+    let sent = match random.below(2) {
+        0 => store.take_in(intake, &stop)?,
+        _ => match store.take_in_now(Box::new(intake))? {
+            Ok(sent) => sent,
+            Err(intake) => store.take_in(*intake, &stop)?,
+        },
+    };
+    done(sent.durable())
 }
 
 fn table(store: &Store) -> Arc<Table> {
@@ -112,7 +121,7 @@ fn several_batches_are_atomic_even_after_reopening() {
     let (folder, store) = store(&Definition::default());
     let line = format!("{{\"a\":\"{}\"}}\n", "x".repeat(1_000));
     let text = line.repeat(4_000);
-    let mut cut = store.intake();
+    let mut cut = store.intake("t", IntakeOptions::default()).unwrap();
     cut.push(text.as_bytes()).unwrap();
     drop(cut);
     let taken = take(&store, text.as_bytes(), &IntakeOptions::default()).unwrap();
@@ -224,4 +233,92 @@ fn small_batches_are_read_in_any_order() {
         drop(store);
         store = Store::open(folder.path()).unwrap();
     }
+}
+
+/// Records the first rejected message of a load.
+#[derive(Default)]
+struct First(Option<Reject>);
+
+impl LoadWatch for First {
+    fn rejected(&mut self, reject: &Reject) {
+        self.0.get_or_insert_with(|| reject.clone());
+    }
+}
+
+/// Messages that take several pieces, and often several batches, with an invalid one after `valid`.
+fn long(format: &str, valid: usize) -> String {
+    let lines = |line: &dyn Fn(usize) -> String, bad: &str| -> String {
+        let line = |n| if n == valid { bad.to_string() } else { line(n) };
+        (0..30_000).map(line).collect()
+    };
+    match format {
+        "json" => {
+            lines(&|n| format!("{{\"n\":{n},\"s\":\"{}\"}}\n", "x".repeat(n % 90)), "no message\n")
+        }
+        "csv" => {
+            "n;s\n".to_string()
+                + &lines(&|n| format!("{n};\"a\n{}\"\n", "x".repeat(n % 90)), "1;2;3\n")
+        }
+        "fix" => lines(&|_| "8=FIX.4.4\u{1}9=5\u{1}35=0\u{1}10=163\u{1}\n".into(), "8=FIX\u{1}\n"),
+        _ => {
+            let message = |n: usize| format!("<m>\n<n>{n}</n><s>{}</s></m>", "x".repeat(n % 90));
+            format!("<all>{}</all>", (0..30_000).map(message).collect::<String>())
+        }
+    }
+}
+
+#[test]
+fn messages_that_arrive_in_pieces_are_those_of_a_load() {
+    for (format, valid) in
+        [("json", 0), ("json", 20_000), ("csv", 100), ("csv", 29_999), ("fix", 15_000), ("xml", 0)]
+    {
+        let text = long(format, valid);
+        let (_folder, store) = store(&Definition::default());
+        let taken = take(&store, text.as_bytes(), &IntakeOptions::default()).unwrap();
+        let kind = Format::named(format).unwrap().unwrap();
+        let (mut first, mut bytes) = (First::default(), text.as_bytes());
+        let origin = Origin::Stream { name: "messages", reader: &mut bytes };
+        let stop = AtomicBool::new(false);
+        let stored = store.load("whole", origin, &LoadOptions::new(kind), &stop, &mut first);
+        let stored = stored.unwrap();
+        let messages = taken.marks.end - taken.marks.start;
+        assert_eq!((messages, taken.rejected), (stored.messages, stored.rejected), "{format}");
+        let place = |reject: Option<Reject>| reject.map(|it| (it.line, it.offset, it.bytes));
+        assert_eq!(place(taken.first), place(first.0), "{format}");
+        let whole = store.table("whole", 2, &stop).unwrap();
+        assert_same(&table(&store), &whole, format);
+    }
+}
+
+#[test]
+fn a_message_longer_than_a_piece_arrives_whole_or_is_rejected() {
+    let (_folder, store) = store(&Definition::default());
+    let line = |bytes| format!("{{\"a\":\"{}\"}}\n", "x".repeat(bytes));
+    let text = [line(1), line(700_000), line(20 << 20), line(2)].concat();
+    let taken = take(&store, text.as_bytes(), &IntakeOptions::default()).unwrap();
+    assert_eq!((taken.marks, taken.rejected), (1..4, 1));
+    assert_eq!(taken.first.unwrap().line, 3);
+    let made = table(&store);
+    assert_eq!(made.value(1, 0), Value::Text("x".repeat(700_000).into()));
+    assert_eq!(made.value(2, 0), Value::Text("xx".into()));
+}
+
+#[test]
+fn messages_that_the_log_does_not_store_are_refused_when_all_have_arrived() {
+    let (_folder, store) = store(&Definition::default());
+    let mut parquet = IntakeOptions::default();
+    parquet.format = Format::named("parquet").unwrap();
+    let gzip = [&[0x1F, 0x8B, 8][..], &[7; 400_000]].concat();
+    let text = "{\"a\":1}\n".repeat(40_000);
+    for (bytes, options, said) in [
+        (&gzip[..], IntakeOptions::default(), "send them uncompressed"),
+        (&gzip[..5], IntakeOptions::default(), "send them uncompressed"),
+        (text.as_bytes(), parquet, "columnar"),
+    ] {
+        let error = take(&store, bytes, &options).unwrap_err().to_string();
+        assert!(error.contains(said), "{error}");
+    }
+    let taken = take(&store, b"", &IntakeOptions::default()).unwrap();
+    assert_eq!((taken.marks, taken.rejected), (0..0, 0));
+    assert_eq!(table(&store).rows(), 0);
 }

@@ -10,7 +10,7 @@ use quarrier_messages::kept::{
     AppendResult, Changes, DefinedColumn, Definition, IntakeOptions, Store,
 };
 use quarrier_messages::log::disk::{Fault, FaultyDisk};
-use quarrier_messages::{Format, Kind, Load, Result, Table, Value};
+use quarrier_messages::{Error, Format, Kind, Load, Result, Table, Value, log};
 
 use crate::intake::done;
 use crate::kit::{Random, alone, assert_same, load, open, small};
@@ -19,7 +19,7 @@ fn column(name: &str, kind: Kind) -> DefinedColumn {
     DefinedColumn { name: name.into(), kind, digits: 38, is_required: false }
 }
 
-fn definition() -> Definition {
+pub(crate) fn definition() -> Definition {
     let columns = vec![
         column("n", Kind::Integer),
         column("word", Kind::Text),
@@ -32,7 +32,7 @@ fn definition() -> Definition {
 }
 
 /// Opens a folder, and creates the table when it is opened first.
-fn keyed(disk: &FaultyDisk) -> Result<Store> {
+pub(crate) fn keyed(disk: &FaultyDisk) -> Result<Store> {
     let store = open(disk)?;
     store.create("t", &definition())?;
     Ok(store)
@@ -66,9 +66,9 @@ fn message(random: &mut Random, keys: u64) -> Message {
     Message { key: (word, n), json, csv }
 }
 
-/// The history of a table, by marks from 1 on.
+/// The history of a table, by marks from 1 on, and the mark before which retention has removed the messages.
 #[derive(Debug, Clone, Default)]
-struct TableHistory(Vec<(Key, Option<Message>)>);
+pub(crate) struct TableHistory(Vec<(Key, Option<Message>)>, pub(crate) u64);
 
 impl TableHistory {
     /// Returns the rows that the first messages leave, in order.
@@ -81,17 +81,18 @@ impl TableHistory {
             }
         }
         let mut left: Vec<(u64, &Message)> = left.into_values().collect();
+        left.retain(|(mark, _)| *mark >= self.1);
         left.sort_by_key(|(mark, _)| *mark);
         left
     }
 
     /// Builds the table that these rows produce when they are loaded at once.
-    fn table(&self, until: usize) -> Table {
+    pub(crate) fn table(&self, until: usize) -> Table {
         let lines: String = self.left(until).iter().map(|(_, it)| it.json.as_str()).collect();
         at_once(&lines)
     }
 
-    fn all(&self) -> usize {
+    pub(crate) fn all(&self) -> usize {
         self.0.len()
     }
 }
@@ -102,9 +103,9 @@ fn at_once(lines: &str) -> Table {
 }
 
 fn take(store: &Store, text: &str) -> Result<AppendResult> {
-    let mut intake = store.intake();
+    let mut intake = store.intake("t", IntakeOptions::default())?;
     intake.push(text.as_bytes())?;
-    done(store.take_in("t", &intake, &IntakeOptions::default(), &AtomicBool::new(false))?.durable())
+    done(store.take_in(intake, &AtomicBool::new(false))?.durable())
 }
 
 fn remove(store: &Store, keys: &[Key]) -> Result<AppendResult> {
@@ -115,7 +116,7 @@ fn remove(store: &Store, keys: &[Key]) -> Result<AppendResult> {
 const HEADER: &str = "n,word,price,note,at,half\n";
 
 /// Makes one step of a table's life.
-fn step(random: &mut Random, store: &Store, history: &mut TableHistory, keys: u64) {
+pub(crate) fn step(random: &mut Random, store: &Store, history: &mut TableHistory, keys: u64) {
     let count = random.below(14) as usize;
     match random.below(8) {
         0 | 1 => {
@@ -158,6 +159,11 @@ fn rows(changes: &Changes, range: &Range<u64>) -> Vec<(u64, bool, String)> {
 /// Applies all later changes to the rows as of a mark, and compares with the rows at the end.
 fn follow(store: &Store, history: &TableHistory, from: u64) {
     let (stop, until) = (AtomicBool::new(false), history.all() as u64);
+    if from + 1 < history.1 {
+        let gone = store.whole_at("t", from, (1, &stop)).unwrap_err();
+        assert!(matches!(gone, Error::Log(log::Error::Gone { .. })), "{gone}");
+        return;
+    }
     let then = store.whole_at("t", from, (1, &stop)).unwrap().unwrap();
     assert_same(then.table(), &history.table(from as usize), &format!("as of {from}"));
     let mut fold: Vec<(u64, String)> =
@@ -165,7 +171,11 @@ fn follow(store: &Store, history: &TableHistory, from: u64) {
     let mut mark = from;
     while mark < until {
         let schema = definition().schema();
-        let changes = store.changes("t", (mark, until), &schema, &stop).unwrap();
+        let changes = match store.changes("t", (mark, until), &schema, &stop) {
+            // After retention, the rows that messages replaced may be unknown.
+            Err(Error::Log(log::Error::Gone { .. })) if history.1 > 1 => return,
+            changes => changes.unwrap(),
+        };
         assert!(changes.mark() > mark, "from {from}: stays at {mark}");
         for (at, is_gone, row) in rows(&changes, &(mark + 1..changes.mark() + 1)) {
             match is_gone {
@@ -197,7 +207,7 @@ fn run_lines(store: &Store) -> String {
     all
 }
 
-fn check(random: &mut Random, store: &Store, history: &TableHistory, what: &str) {
+pub(crate) fn check(random: &mut Random, store: &Store, history: &TableHistory, what: &str) {
     assert_same(&alone(store).unwrap(), &history.table(history.all()), what);
     let left = history.left(history.all());
     let lines = run_lines(store);
@@ -367,7 +377,7 @@ fn check_crashed(crashed: &FaultyDisk, history: &TableHistory, acknowledged: u64
     // The table accepts more messages, and no removed row returns.
     let more = message(&mut Random(found), 4);
     take(&store, &more.json).unwrap();
-    let mut longer = TableHistory(history.0[..found as usize].to_vec());
+    let mut longer = TableHistory(history.0[..found as usize].to_vec(), 0);
     longer.0.push((more.key.clone(), Some(more)));
     assert_same(&alone(&store).unwrap(), &longer.table(longer.all()), what);
     drop(store);

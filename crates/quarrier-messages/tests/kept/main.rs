@@ -14,3 +14,6 @@ mod index;
 mod intake;
 mod keyed;
 mod resume;
+mod retention;
+mod shared;
+mod tended;

@@ -80,6 +80,21 @@ fn senders_wait_for_the_end_of_a_chain() {
 }
 
 #[test]
+fn a_batch_that_would_wait_is_not_sent() {
+    let disk = FaultyDisk::new(1);
+    let log = open(&disk).unwrap();
+    let sent = log.send_now(batch(0..1, 10)).unwrap().unwrap();
+    assert_eq!(sent.wait().unwrap().marks, 1..2);
+    let mut chain = log.begin().unwrap();
+    chain.append(batch(1..2, 10)).unwrap();
+    assert!(log.send_now(batch(9..10, 10)).unwrap().is_none());
+    chain.commit(None).unwrap();
+    let sent = log.send_now(batch(2..3, 10)).unwrap().unwrap();
+    assert_eq!(sent.wait().unwrap().marks, 3..4);
+    assert_eq!(read(&disk).numbers(), [0, 1, 2]);
+}
+
+#[test]
 fn a_chain_with_a_batch_that_did_not_fit_is_discarded() {
     let disk = FaultyDisk::new(1);
     disk.set_room(32 << 10);

@@ -4,7 +4,7 @@ use quarrier_core::sync::lock;
 
 use super::Store;
 use crate::kept::columns::ColumnFiles;
-use crate::kept::index::Extent;
+use crate::kept::index::Listed;
 use crate::kept::index_file;
 use crate::kept::load::{LoadWatch, Progress};
 use crate::kept::snapshot::Snapshot;
@@ -32,15 +32,16 @@ impl Store {
         &self,
         number: u32,
         snapshot: &Snapshot,
-        extents: &[Extent],
+        listed: &Listed,
         every: Option<u64>,
     ) -> crate::log::Result<()> {
         let Some(columns) = self.columns.as_ref().filter(|_| self.is_writable()) else {
             return Ok(());
         };
-        let Some(extents) = extents.get(..snapshot.batches) else { return Ok(()) };
-        match columns.is_due(number, extents, every) {
-            true => columns.write(number, snapshot, extents),
+        let extents = listed.extents.get(..listed.before(snapshot.end)).unwrap_or_default();
+        // Retention may have removed messages since the snapshot.
+        match snapshot.gone == listed.gone && columns.is_due(number, extents, every) {
+            true => columns.write(number, snapshot, listed),
             false => Ok(()),
         }
     }
@@ -57,14 +58,14 @@ impl Store {
     }
 
     pub(super) fn store_all(&self, every: Option<u64>) -> Result<()> {
-        let made: Vec<(u32, Snapshot, Vec<Extent>)> = {
+        let made: Vec<(u32, Snapshot, Listed)> = {
             let state = lock(&self.state);
-            let extents = |number: &u32| state.index.extents(*number).to_vec();
+            let listed = |number: &u32| state.index.listed(*number);
             let snapshots = state.snapshots.iter();
-            snapshots.map(|(number, it)| (*number, it.clone(), extents(number))).collect()
+            snapshots.map(|(number, it)| (*number, it.clone(), listed(number))).collect()
         };
-        for (number, snapshot, extents) in made {
-            self.store(number, &snapshot, &extents, every)?;
+        for (number, snapshot, listed) in made {
+            self.store(number, &snapshot, &listed, every)?;
         }
         Ok(())
     }
@@ -112,6 +113,7 @@ impl LoadWatch for Indexing<'_> {
     fn progressed(&mut self, progress: &Progress) {
         // A failure to store the index does not affect the load.
         let _ = self.store.store_index(Some(self.store.checkpoint_bytes));
+        self.store.retain_after(self.store.checkpoint_bytes);
         self.watch.progressed(progress);
     }
 }

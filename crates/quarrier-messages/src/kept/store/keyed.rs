@@ -12,7 +12,7 @@ use crate::kept::changes::Changes;
 use crate::kept::columns::ColumnFiles;
 use crate::kept::definition::Definition;
 use crate::kept::history::History;
-use crate::kept::index::Extent;
+use crate::kept::index::{Extent, Listed};
 use crate::kept::intake::PendingAppend;
 use crate::kept::keyed::{Keyed, first_from, is_removal, mark_of, row_of, unmarked};
 use crate::kept::removal::send_keys;
@@ -98,22 +98,21 @@ impl Store {
     }
 
     /// Returns the table of these batches, or of more: built from its rows at the last request, or else from
-    /// the checkpoint, and from newer messages.
+    /// the checkpoint, and from newer messages. None if retention has removed some of the batches meanwhile.
     pub(super) fn keyed_snapshot<'c>(
         &self,
-        (number, definition): (u32, &Definition),
+        (number, definition, from): (u32, &Definition, u64),
         making: &Making<'_>,
-        extents: &[Extent],
+        listed: &Listed,
         read: impl FnOnce() -> Option<(Snapshot, &'c ColumnFiles)>,
-    ) -> Result<Snapshot> {
+    ) -> Result<Option<Snapshot>> {
         let cell = Arc::clone(lock(&self.state).keyed.entry(number).or_default());
         let mut held = lock(&cell);
         let keyed = match &mut *held {
             Some(keyed) => keyed,
             None => {
                 let stored = read().and_then(|(stored, files)| {
-                    let last = extents.get(..stored.batches)?.last()?.marks.end;
-                    let keyed = Keyed::stored(&stored.table, stored.batches, definition, last);
+                    let keyed = Keyed::stored(&stored.table, definition, (from, stored.end));
                     if keyed.is_none() {
                         files.note(number, "is damaged");
                     }
@@ -121,13 +120,26 @@ impl Store {
                 });
                 held.insert(match stored {
                     Some(keyed) => keyed,
-                    None => Keyed::new(making, definition)?,
+                    None => {
+                        let mut keyed = Keyed::new(making, definition, from)?;
+                        if from > 1 {
+                            // Which earlier rows these messages replaced is unknown.
+                            keyed.advance(making, &listed.extents)?;
+                            keyed.forget_history(listed.end());
+                        }
+                        keyed
+                    }
                 })
             }
         };
-        keyed.advance(making, extents)?;
-        let (marked, batches) = (Arc::new(keyed.marked().clone()), keyed.batches());
-        Ok(Snapshot { table: Arc::new(unmarked(&marked)), batches, marked: Some(marked) })
+        if keyed.from() > from {
+            return Ok(None);
+        }
+        if keyed.from() < from {
+            keyed.forget_before(from, making.workers);
+        }
+        keyed.advance(making, &listed.extents)?;
+        Ok(Some(snapshot_of(keyed, listed.gone)))
     }
 
     /// Returns the messages of these batches, and the rows that they replaced or removed, ordered by mark.
@@ -138,8 +150,7 @@ impl Store {
         stop: &AtomicBool,
     ) -> Result<Changes> {
         let (schema, place) = (definition.schema(), self.named(name));
-        let making =
-            Making { name: &place, files: &self.files, workers: 1, stop, schema: Some(&schema) };
+        let making = self.making(&place, (1, stop), &schema);
         let marks = match (extents.first(), extents.last()) {
             (Some(first), Some(last)) => first.marks.start..last.marks.end,
             _ => 0..0,
@@ -173,6 +184,16 @@ impl Store {
         Ok(Changes::listed(table, rows, mark))
     }
 
+    fn making<'m>(
+        &'m self,
+        name: &'m str,
+        (workers, stop): (usize, &'m AtomicBool),
+        schema: &'m Schema,
+    ) -> Making<'m> {
+        let files = &self.files;
+        Making { name, files, workers, stop, schema: Some(schema), is_tended: false }
+    }
+
     /// Returns the deaths caused by messages with these marks, all of which are durable.
     fn deaths(
         &self,
@@ -192,7 +213,7 @@ impl Store {
                 history => history.map_or(0, History::from),
             }
         };
-        if self.recovered.oldest_mark.is_some_and(|first| first > 1) {
+        if self.first_mark(&lock(&self.state), number) > 1 {
             return Err(Error::Log(log::Error::Gone { mark: marks.start, oldest }));
         }
         let mut past = lock(&self.past);
@@ -217,24 +238,22 @@ impl Store {
         stop: &AtomicBool,
     ) -> Result<(History, u64)> {
         let (schema, place) = (definition.schema(), self.named(name));
-        let making =
-            Making { name: &place, files: &self.files, workers: 0, stop, schema: Some(&schema) };
-        let extents = lock(&self.state).index.extents(number).to_vec();
-        let before = extents.partition_point(|extent| extent.marks.end <= marks.start);
-        let mut keyed = Keyed::new(&making, definition)?;
+        let making = self.making(&place, (0, stop), &schema);
+        let listed = lock(&self.state).index.listed(number);
+        let (extents, before) = (&listed.extents, listed.before(marks.start));
+        let mut keyed = Keyed::new(&making, definition, 1)?;
         keyed.advance(&making, extents.get(..before).unwrap_or_default())?;
         keyed.forget_history(marks.start);
-        let mut end = marks.start;
-        while let Some(rest) = extents.get(keyed.batches()..).filter(|rest| !rest.is_empty()) {
-            if end >= marks.end && keyed.history().len() >= DEATHS_WANTED {
+        // More batches may follow.
+        let mut taken = before;
+        while let Some(rest) = extents.get(taken..).filter(|rest| !rest.is_empty()) {
+            if keyed.end() >= marks.end && keyed.history().len() >= DEATHS_WANTED {
                 break;
             }
-            let step = some_of(rest);
-            keyed.advance(&making, &extents[..keyed.batches() + step])?;
-            // More batches may follow.
-            let taken = extents.get(..keyed.batches()).and_then(<[Extent]>::last);
-            end = taken.map_or(end, |last| last.marks.end);
+            taken += some_of(rest);
+            keyed.advance(&making, extents.get(..taken).unwrap_or_default())?;
         }
+        let end = keyed.end().max(marks.start);
         Ok((keyed.into_history(), end))
     }
 
@@ -277,14 +296,14 @@ impl Store {
     /// Returns the messages that are current rows of a table with a key.
     pub(super) fn alive_runs(&self, name: &str, number: u32) -> Result<Vec<Run>> {
         self.table(name, 0, &AtomicBool::new(false))?;
-        let (extents, marked) = {
+        let (listed, snapshot) = {
             let state = lock(&self.state);
             let snapshot = state.snapshots.get(&number).cloned();
             let Some(snapshot) = snapshot else { return Ok(Vec::new()) };
-            let extents = state.index.extents(number).get(..snapshot.batches);
-            (extents.unwrap_or_default().to_vec(), snapshot.marked)
+            (state.index.listed(number), snapshot)
         };
-        let Some(marked) = marked else { return Ok(Vec::new()) };
+        let Some(marked) = snapshot.marked else { return Ok(Vec::new()) };
+        let extents = listed.extents.get(..listed.before(snapshot.end)).unwrap_or_default();
         let mut some = Vec::new();
         for extent in extents.iter().filter(|it| !is_removal(it)) {
             let rows =
@@ -338,15 +357,21 @@ impl Store {
         // Bring the table's rows, and the history of their deaths, up to date.
         self.table(name, workers, stop)?;
         let (schema, place) = (definition.schema(), self.named(name));
-        let making =
-            Making { name: &place, files: &self.files, workers, stop, schema: Some(&schema) };
-        let extents = lock(&self.state).index.extents(number).to_vec();
-        let cell = lock(&self.state).keyed.get(&number).cloned();
+        let making = self.making(&place, (workers, stop), &schema);
+        let (listed, cell, oldest) = {
+            let state = lock(&self.state);
+            let cell = state.keyed.get(&number).cloned();
+            (state.index.listed(number), cell, self.first_mark(&state, number))
+        };
+        if mark.saturating_add(1) < oldest {
+            return Err(Error::Log(log::Error::Gone { mark, oldest }));
+        }
         let known = cell.and_then(|cell| {
             let held = lock(&cell);
             let keyed = held.as_ref().filter(|keyed| keyed.history().from() <= mark + 1)?;
             let deaths = keyed.history().of(mark + 1..u64::MAX).iter();
-            let old: Vec<u64> = deaths.map(|(_, old)| *old).filter(|old| *old <= mark).collect();
+            let was_there = |old: &u64| *old >= oldest && *old <= mark;
+            let old: Vec<u64> = deaths.map(|(_, old)| *old).filter(was_there).collect();
             Some((keyed.marked().clone(), old))
         });
         let table = match known {
@@ -358,11 +383,8 @@ impl Store {
                 in_order(&all, workers)
             }
             None => {
-                if let Some(oldest) = self.recovered.oldest_mark.filter(|first| *first > 1) {
-                    return Err(Error::Log(log::Error::Gone { mark, oldest }));
-                }
-                let before = extents.partition_point(|extent| extent.marks.end <= mark + 1);
-                let mut keyed = Keyed::new(&making, definition)?;
+                let (extents, before) = (&listed.extents, listed.before(mark + 1));
+                let mut keyed = Keyed::new(&making, definition, oldest)?;
                 keyed.advance(&making, extents.get(..before).unwrap_or_default())?;
                 if let Some(within) = extents.get(before).filter(|it| it.marks.start <= mark) {
                     keyed.take(&making, std::slice::from_ref(within), mark)?;
@@ -373,6 +395,13 @@ impl Store {
         let table = Arc::new(table);
         Ok(Changes::marked(Arc::new(unmarked(&table)), table, mark))
     }
+}
+
+/// Makes a snapshot of the rows; retention had removed `gone` messages before them.
+pub(super) fn snapshot_of(keyed: &Keyed, gone: u64) -> Snapshot {
+    let marked = Arc::new(keyed.marked().clone());
+    let (table, end) = (Arc::new(unmarked(&marked)), keyed.end());
+    Snapshot { table, end, gone, marked: Some(marked) }
 }
 
 /// Sorts the rows by their marks.

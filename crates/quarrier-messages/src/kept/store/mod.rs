@@ -4,6 +4,12 @@ mod changes;
 mod checkpoint;
 mod keyed;
 mod open;
+mod retain;
+mod steps;
+mod tend;
+
+pub use retain::RetainResult;
+pub use tend::Tended;
 
 use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};
@@ -11,7 +17,7 @@ use std::fs;
 use std::io::{self, Read};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use quarrier_core::sync::lock;
@@ -21,10 +27,12 @@ use super::columns::{self, ColumnFiles};
 use super::definition::Definition;
 use super::files::Files;
 use super::history::History;
-use super::index::{Extent, Index, KeptTable};
+use super::index::{Extent, Index, KeptTable, Listed};
 use super::intake::{self, Intake, IntakeOptions, PendingAppend};
 use super::keyed::{Keyed, is_removal};
 use super::load::{self, LoadOptions, LoadWatch, Origin, Stored};
+use super::observe::{Nobody, Observer};
+use super::retained::Retained;
 use super::run::Run;
 use super::snapshot::{Making, Snapshot, runs};
 use super::spool::Spool;
@@ -32,6 +40,7 @@ use crate::log::disk::Disk;
 use crate::log::{LOG_FOLDER, Log, Publication, Recovered, segment};
 use crate::{Error, Result, Table};
 use checkpoint::Indexing;
+use steps::Steps;
 
 /// An open data folder: for writing, by one process at a time, which holds its lock; or for reading.
 ///
@@ -73,7 +82,13 @@ pub struct Store {
     /// Deaths of rows, found by reading the log again, and the mark up to which they are complete; by table
     /// with a key.
     past: Mutex<HashMap<u32, (History, u64)>>,
+    /// Changes that readers share.
+    steps: Steps,
     notices: Mutex<Vec<String>>,
+    /// One thread at a time removes messages.
+    retaining: Mutex<()>,
+    /// Whether a thread merges small segments in the background.
+    is_tended: AtomicBool,
 }
 
 /// The rows of a table with a key, once requested.
@@ -83,12 +98,18 @@ type KeyedCell = Arc<Mutex<Option<Keyed>>>;
 struct State {
     catalog: Catalog,
     definitions: Catalog,
+    /// Definitions that were parsed, with their text.
+    parsed: HashMap<u32, (String, Option<Arc<Definition>>)>,
     index: Index,
     snapshots: HashMap<u32, Snapshot>,
     /// The rows of tables with a key; one thread at a time applies messages to each.
     keyed: HashMap<u32, KeyedCell>,
     /// Bytes of the batches in the index file.
     indexed_bytes: u64,
+    retained: Retained,
+    /// Bytes of batches appended since the folder was opened, and their number when retention was applied last.
+    appended_bytes: u64,
+    retained_at: u64,
 }
 
 /// Returns whether `path` is a segment of a log, or a data folder.
@@ -114,11 +135,12 @@ impl Store {
         &self.recovered
     }
 
-    /// Returns whether the names or declarations of tables are damaged. One intact copy of them is enough;
-    /// without any, tables are called by their numbers, and infer their columns from their messages.
+    /// Returns whether the names, declarations or bounds of tables are damaged. One intact copy of them is
+    /// enough; without any, tables are called by their numbers, infer their columns from their messages, and
+    /// keep all messages.
     pub fn is_catalog_damaged(&self) -> bool {
         let state = lock(&self.state);
-        state.catalog.is_damaged || state.definitions.is_damaged
+        state.catalog.is_damaged || state.definitions.is_damaged || state.retained.is_damaged
     }
 
     /// Returns whether the folder was opened for writing.
@@ -167,36 +189,53 @@ impl Store {
     }
 
     pub(super) fn definition_of(&self, number: u32) -> Option<Arc<Definition>> {
-        let state = lock(&self.state);
-        let definition = state.definitions.text(number).and_then(Definition::of_text);
-        definition.filter(|it| !it.columns().is_empty()).map(Arc::new)
+        let mut state = lock(&self.state);
+        let State { definitions, parsed, .. } = &mut *state;
+        let text = definitions.text(number)?;
+        match parsed.get(&number) {
+            Some((known, definition)) if known == text => definition.clone(),
+            // Statements ask for it several times each.
+            _ => {
+                let definition = Definition::of_text(text);
+                let definition = definition.filter(|it| !it.columns().is_empty()).map(Arc::new);
+                parsed.insert(number, (text.to_string(), definition.clone()));
+                definition
+            }
+        }
     }
 
-    /// Returns a buffer for messages that arrive piece by piece; see [`Store::take_in`].
-    pub fn intake(&self) -> Intake {
-        Intake::new(self.spool())
+    /// Begins to gather messages for an existing table, which arrive piece by piece; see [`Store::take_in`].
+    ///
+    /// # Errors
+    /// [`Error::Store`] if no table has this name, or the folder was opened for reading.
+    pub fn intake(&self, table: &str, options: IntakeOptions) -> Result<Intake> {
+        let number = self.number(&lock(&self.state), table)?;
+        Intake::new(self, (number, self.definition_of(number)), options)
     }
 
     pub(super) fn spool(&self) -> Spool {
         Spool::new(&self.folder)
     }
 
-    /// Appends gathered messages to an existing table: all of them or none.
+    /// Appends gathered messages to their table: all of them or none.
     ///
     /// # Errors
-    /// [`Error::Store`] if no table has this name, or if the log does not store the messages' format;
-    /// [`Error::Log`] if the disk is full or fails; [`Error::Cancelled`].
-    pub fn take_in(
+    /// [`Error::Store`] if the messages are compressed, or the log does not store their format; [`Error::Log`]
+    /// if the disk is full or fails; [`Error::Cancelled`], also after a failed [`Intake::push`].
+    pub fn take_in(&self, intake: Intake, stop: &AtomicBool) -> Result<PendingAppend> {
+        intake::take(self.writer()?, intake, stop)
+    }
+
+    /// Like [`Store::take_in`], but does not block: returns the messages, for `take_in`, if they are many, or if
+    /// the log's queue is full.
+    ///
+    /// # Errors
+    /// As [`Store::take_in`].
+    pub fn take_in_now(
         &self,
-        table: &str,
-        intake: &Intake,
-        options: &IntakeOptions,
-        stop: &AtomicBool,
-    ) -> Result<PendingAppend> {
-        let log = self.writer()?;
-        let number = self.number(&lock(&self.state), table)?;
-        let definition = self.definition_of(number);
-        intake::take((self, log), (number, definition), intake, options, stop)
+        intake: Box<Intake>,
+    ) -> Result<std::result::Result<PendingAppend, Box<Intake>>> {
+        intake::take_now(self.writer()?, intake)
     }
 
     /// Appends the messages of a source to a table, which it creates if none exists. The progress that it
@@ -217,9 +256,28 @@ impl Store {
         stop: &AtomicBool,
         watch: &mut dyn LoadWatch,
     ) -> Result<Stored> {
+        self.load_observed(table, origin, options, stop, (watch, &Nobody))
+    }
+
+    /// Like [`Store::load`], and passes every message to an observer when it is parsed: before it is in the log,
+    /// so the observations of a load that fails, or appends fewer messages, are void.
+    ///
+    /// # Errors
+    /// As [`Store::load`].
+    ///
+    /// # Panics
+    /// If a worker panics.
+    pub fn load_observed<O: Observer>(
+        &self,
+        table: &str,
+        origin: Origin<'_>,
+        options: &LoadOptions,
+        stop: &AtomicBool,
+        (watch, observer): (&mut dyn LoadWatch, &O),
+    ) -> Result<Stored> {
         let number = self.made(table)?;
         let mut watch = Indexing { store: self, watch };
-        load::load(self, number, origin, options, stop, &mut watch)
+        load::load(self, number, origin, options, stop, (&mut watch, observer))
     }
 
     /// Returns the current table. Cheap if nothing was appended since the last request; if its columns were
@@ -242,7 +300,7 @@ impl Store {
             self.log.as_ref().is_none_or(|log| log.next_mark() <= state.index.next_mark.max(1));
         let number = self.number(&state, name).ok().filter(|_| is_read)?;
         let snapshot = state.snapshots.get(&number)?;
-        let is_newest = snapshot.batches == state.index.extents(number).len();
+        let is_newest = snapshot.is_of(&state.index.listed(number));
         is_newest.then(|| Arc::clone(&snapshot.table))
     }
 
@@ -259,6 +317,7 @@ impl Store {
             let number = self.number(&state, name)?;
             state.snapshots.remove(&number);
             state.keyed.remove(&number);
+            self.steps.forget(number);
         }
         self.made_of(name, (workers, stop), None)
     }
@@ -270,43 +329,84 @@ impl Store {
         (workers, stop): (usize, &AtomicBool),
         stored: Option<&ColumnFiles>,
     ) -> Result<Arc<Table>> {
-        self.refresh();
-        let (number, extents, known) = {
-            let state = lock(&self.state);
-            let number = self.number(&state, name)?;
-            let known = state.snapshots.get(&number).cloned();
-            let extents = state.index.extents(number);
-            if let Some(known) = known.as_ref().filter(|it| it.batches == extents.len()) {
-                return Ok(Arc::clone(&known.table));
+        loop {
+            self.refresh();
+            let (number, listed, known, from) = {
+                let state = lock(&self.state);
+                let number = self.number(&state, name)?;
+                let known = state.snapshots.get(&number).cloned();
+                let listed = state.index.listed(number);
+                if let Some(known) = known.as_ref().filter(|it| it.is_of(&listed)) {
+                    return Ok(Arc::clone(&known.table));
+                }
+                (number, listed, known, self.first_mark(&state, number))
+            };
+            let made =
+                self.made_from((name, number, from), (listed, known), (workers, stop), stored);
+            // Retention may have removed messages meanwhile, even their files.
+            let is_cut = || self.first_mark(&lock(&self.state), number) > from;
+            match made {
+                Ok(Some(table)) => return Ok(table),
+                Ok(None) => {}
+                Err(_) if is_cut() && !stop.load(Ordering::Relaxed) => {}
+                Err(error) => return Err(error),
             }
-            (number, extents.to_vec(), known)
-        };
+        }
+    }
+
+    /// Builds a table of these batches; None if retention removed some of them meanwhile.
+    fn made_from(
+        &self,
+        (name, number, from): (&str, u32, u64),
+        (listed, known): (Listed, Option<Snapshot>),
+        (workers, stop): (usize, &AtomicBool),
+        stored: Option<&ColumnFiles>,
+    ) -> Result<Option<Arc<Table>>> {
         let definition = self.definition_of(number);
         let schema = definition.as_ref().map(|definition| definition.schema());
         let (name, files) = (&self.named(name), &self.files);
-        let making = Making { name, files, workers, stop, schema: schema.as_ref() };
-        let keyed = definition.filter(|definition| !definition.key().is_empty());
-        let read = |stored: &ColumnFiles| stored.read(number, &extents, self.is_writable());
+        let is_tended = self.is_tended.load(Ordering::Relaxed);
+        let making = Making { name, files, workers, stop, schema: schema.as_ref(), is_tended };
+        let keyed = definition.as_deref().filter(|definition| !definition.key().is_empty());
+        let about = (self.is_writable(), from > 1);
+        let read = |stored: &ColumnFiles| stored.read((number, &listed), about);
         let snapshot = match keyed {
             Some(definition) => {
                 let read = || stored.and_then(|stored| Some((read(stored)?, stored)));
-                self.keyed_snapshot((number, &definition), &making, &extents, read)?
+                let made =
+                    self.keyed_snapshot((number, definition, from), &making, &listed, read)?;
+                let Some(made) = made else { return Ok(None) };
+                made
             }
             None => {
-                let known = known.or_else(|| stored.and_then(read));
-                making.table(known.as_ref(), &extents)?
+                let trim = |it: Snapshot| it.trimmed(&listed, definition.as_deref(), workers);
+                let known = known.and_then(trim).or_else(|| stored.and_then(read));
+                making.table(known.as_ref(), &listed)?
             }
         };
-        {
-            let mut state = lock(&self.state);
-            let newest = state.snapshots.entry(number).or_insert_with(|| snapshot.clone());
-            if newest.batches < snapshot.batches {
-                *newest = snapshot.clone();
-            }
-        }
+        self.put_snapshot(number, &snapshot);
         // A failure to store its columns does not affect the table.
-        let _ = self.store(number, &snapshot, &extents, Some(self.checkpoint_bytes));
-        Ok(snapshot.table)
+        let _ = self.store(number, &snapshot, &listed, Some(self.checkpoint_bytes));
+        Ok(Some(snapshot.table))
+    }
+
+    /// Offers a snapshot to later requests, unless a newer one is there or retention has made it obsolete.
+    fn put_snapshot(&self, number: u32, snapshot: &Snapshot) {
+        let mut state = lock(&self.state);
+        if state.index.listed(number).gone != snapshot.gone {
+            return;
+        }
+        let newest = state.snapshots.entry(number).or_insert_with(|| snapshot.clone());
+        if newest.gone != snapshot.gone || newest.end < snapshot.end {
+            *newest = snapshot.clone();
+        }
+    }
+
+    /// Returns the mark from which the log has all messages of a table.
+    fn first_mark(&self, state: &State, number: u32) -> u64 {
+        // Segments that retention did not remove are lost.
+        let oldest = self.recovered.oldest_mark.filter(|oldest| *oldest > state.retained.removed);
+        state.retained.bounds(number).from.max(oldest.unwrap_or(1))
     }
 
     /// Drops all tables built so far.
@@ -315,6 +415,7 @@ impl Store {
         state.snapshots.clear();
         state.keyed.clear();
         drop(state);
+        self.steps.clear();
         lock(&self.past).clear();
     }
 
@@ -372,16 +473,25 @@ impl Store {
         runs(&self.place, &self.files, &extents)
     }
 
-    /// Ends writing: stores the columns of tables that have grown, records the end of the log, and frees the
-    /// space that the log did not need.
+    /// Ends writing: [settles](Store::settle), records the end of the log, and frees the space that the log did
+    /// not need.
     ///
     /// # Errors
     /// [`Error::Log`] if the end could not be recorded. No message is lost even then.
     pub fn close(mut self) -> Result<()> {
-        // The log has all data of these columns.
+        self.settle();
+        self.log.take().map_or(Ok(()), |log| Ok(log.close()?))
+    }
+
+    /// Applies retention and stores the columns of tables that have grown, so that the next opening takes less
+    /// time. If the disk is full or fails, no message is lost, and the next opening takes longer.
+    pub fn settle(&self) {
+        let is_bounded = lock(&self.state).retained.tables().next().is_some();
+        if is_bounded {
+            let _ = self.retain();
+        }
         let _ = self.store_all(Some(self.checkpoint_bytes.min(columns::BYTES_MIN)));
         let _ = self.store_index(Some(self.checkpoint_bytes));
-        self.log.take().map_or(Ok(()), |log| Ok(log.close()?))
     }
 
     /// Returns the log, if it may be written to.
@@ -424,6 +534,7 @@ impl Store {
                 Cow::Owned(messages.map(|it| it.bytes().to_vec()).unwrap_or_default())
             };
             state.index.add_with(&entry, payload);
+            state.appended_bytes += u64::from(entry.place().bytes);
         }
     }
 

@@ -1,18 +1,22 @@
 //! Opens a data folder, for writing or for reading, and reads its log from where the checkpoint ends.
 
 use std::borrow::Cow;
+use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 
 use quarrier_core::sync::lock;
 
 use super::checkpoint::CHECKPOINT_BYTES;
+use super::steps::Steps;
 use super::{State, Store};
 use crate::kept::catalog::{Catalog, DEFINITIONS};
 use crate::kept::columns::ColumnFiles;
 use crate::kept::files::Files;
 use crate::kept::index::Index;
 use crate::kept::index_file::{self, IndexState};
+use crate::kept::retained::Retained;
 use crate::kept::segment::OneSegment;
 use crate::kept::whole::Unused;
 use crate::log::disk::{Disk, RealDisk};
@@ -20,6 +24,9 @@ use crate::log::{
     DAMAGES_MAX, Damage, Entry, Event, LOG_FOLDER, Log, Opener, Options, Reader, Recovered, skim,
 };
 use crate::{Error, Result};
+
+/// Maximum number of attempts to read a log whose segments disappear.
+const ATTEMPTS_MAX: usize = 16;
 
 /// The state of a log that is known before it is read.
 #[derive(Default)]
@@ -86,10 +93,12 @@ impl Store {
         index: Index,
     ) -> Result<Store> {
         // Read the catalog after the log, so that it has every table with a message.
-        let (catalog, definitions) = said(disk.as_deref())?;
+        let (catalog, definitions, retained) = said(disk.as_deref())?;
         let recovered = log.as_ref().map(|log| log.recovered().clone()).unwrap_or_default();
-        let files = Arc::new(Files::new(Arc::clone(&logs)));
-        let state = Mutex::new(State { catalog, definitions, index, ..State::default() });
+        let recent = log.as_ref().map(Log::recent).unwrap_or_default();
+        let files = Arc::new(Files::new(Arc::clone(&logs), recent));
+        let mut state = State { catalog, definitions, index, retained, ..State::default() };
+        state.apply_retained();
         let columns = disk.clone().map(ColumnFiles::new);
         let folder = PathBuf::from(&place);
         Ok(Store {
@@ -102,9 +111,12 @@ impl Store {
             checkpoint_bytes: CHECKPOINT_BYTES,
             log,
             recovered,
-            state,
+            state: Mutex::new(state),
             past: Mutex::default(),
+            steps: Steps::default(),
             notices: Mutex::default(),
+            retaining: Mutex::default(),
+            is_tended: AtomicBool::new(false),
         })
     }
 
@@ -127,8 +139,7 @@ impl Store {
             return store.recovered(Start::default());
         }
         let (disk, logs) = disks(path)?;
-        let start = Start::of(disk.as_ref(), logs.as_ref());
-        Store::over(place, (Some(disk), logs), None, Index::default())?.recovered(start)
+        Store::read_from(&place, &disk, &logs)
     }
 
     /// Like [`Store::read`] for a folder, but reads the whole log and verifies all checksums, regardless of
@@ -153,8 +164,23 @@ impl Store {
     /// # Errors
     /// As for [`Store::read`].
     pub fn read_on(disk: Arc<dyn Disk>, logs: Arc<dyn Disk>) -> Result<Store> {
-        let start = Start::of(disk.as_ref(), logs.as_ref());
-        Store::over(disk.path(""), (Some(disk), logs), None, Index::default())?.recovered(start)
+        Store::read_from(&disk.path(""), &disk, &logs)
+    }
+
+    fn read_from(place: &str, disk: &Arc<dyn Disk>, logs: &Arc<dyn Disk>) -> Result<Store> {
+        let read = || {
+            let start = Start::of(disk.as_ref(), logs.as_ref());
+            let both = (Some(Arc::clone(disk)), Arc::clone(logs));
+            Store::over(place.to_string(), both, None, Index::default())?.recovered(start)
+        };
+        let mut attempts = 1;
+        loop {
+            match read() {
+                // Meanwhile, the writer's retention removed a segment.
+                Err(error) if is_gone(&error) && attempts < ATTEMPTS_MAX => attempts += 1,
+                read => return read,
+            }
+        }
     }
 
     /// Like [`Store::read`] for a folder, but reads only the headers of batches. Messages are parsed, and
@@ -181,6 +207,7 @@ impl Store {
                 };
                 state.index.add_with(entry, payload);
             }
+            state.apply_retained();
         }
         Ok(Some(store))
     }
@@ -198,8 +225,13 @@ impl Store {
         }
         self.recovered = recovered;
         // Read the catalog again, for tables created meanwhile.
-        let (catalog, definitions) = said(self.disk.as_deref())?;
-        *lock(&self.state) = State { catalog, definitions, index, ..State::default() };
+        let (catalog, definitions, retained) = said(self.disk.as_deref())?;
+        let mut state = State { catalog, definitions, index, retained, ..State::default() };
+        // Of a single segment, show whatever it has.
+        if self.columns.is_some() {
+            state.apply_retained();
+        }
+        *lock(&self.state) = state;
         *lock(&self.notices) = start.notices;
         Ok(self)
     }
@@ -266,10 +298,16 @@ fn opened(
     Ok((log, index))
 }
 
-/// Reads the names and the declarations of a data folder's tables.
-fn said(disk: Option<&dyn Disk>) -> Result<(Catalog, Catalog)> {
+/// Reads the names, the declarations and the retention of a data folder's tables.
+fn said(disk: Option<&dyn Disk>) -> Result<(Catalog, Catalog, Retained)> {
     let Some(disk) = disk else { return Ok(Default::default()) };
-    Ok((Catalog::read(disk)?, Catalog::read_from(disk, DEFINITIONS)?))
+    Ok((Catalog::read(disk)?, Catalog::read_from(disk, DEFINITIONS)?, Retained::read(disk)?))
+}
+
+/// Returns whether a file disappeared.
+fn is_gone(error: &Error) -> bool {
+    let Error::Log(crate::log::Error::Io { error, .. }) = error else { return false };
+    error.kind() == io::ErrorKind::NotFound
 }
 
 fn is_same_place(one: &Damage, other: &Damage) -> bool {
