@@ -59,6 +59,9 @@ pub(crate) struct Waiting<'s> {
     flights: Vec<Arc<Flight>>,
     /// Whether to request only the missing bytes, after a flight that covered more has failed.
     is_exact: bool,
+    /// The longest hole between missing bytes that may be fetched with them; `None` if only its cost
+    /// decides.
+    hole_bytes_max: Option<u64>,
     /// The reader gives up when this becomes true.
     stop: Option<&'s AtomicBool>,
 }
@@ -67,6 +70,11 @@ impl<'s> Waiting<'s> {
     /// Creates the state for a reader that gives up when `stop` becomes true.
     pub(crate) fn unless(stop: &'s AtomicBool) -> Self {
         Waiting { stop: Some(stop), ..Waiting::default() }
+    }
+
+    /// Limits the holes that may be fetched.
+    pub(crate) fn holes_up_to(self, bytes: u64) -> Self {
+        Waiting { hole_bytes_max: Some(bytes), ..self }
     }
 
     fn is_stopped(&self) -> bool {
@@ -152,10 +160,14 @@ impl Object {
         self.traffic().lost.clone()
     }
 
-    /// The current estimate of request costs.
-    fn cost(&self) -> CostModel {
+    /// The current estimate of request costs, by which requests fetch holes of at most `hole_bytes_max`.
+    fn cost(&self, hole_bytes_max: Option<u64>) -> CostModel {
         let request_bytes_max = self.request_bytes_max();
-        CostModel { request_bytes_max, ..self.traffic().read_ahead.model().clone() }
+        let model = CostModel { request_bytes_max, ..self.traffic().read_ahead.model().clone() };
+        match hole_bytes_max {
+            Some(bytes) => model.with_holes_up_to(bytes),
+            None => model,
+        }
     }
 
     /// Starts to fetch bytes that will be read soon, split into as many pieces as are worth a
@@ -222,7 +234,10 @@ impl Object {
             return;
         }
         // Merged by cost, one request may span two missing parts and the held bytes between them.
-        let merge = if waiting.is_exact { Merge::Exact } else { Merge::Cost(self.cost()) };
+        let merge = match waiting.is_exact {
+            true => Merge::Exact,
+            false => Merge::Cost(self.cost(waiting.hole_bytes_max)),
+        };
         let wanted = || self.file.need_many(fetch, &merge).unwrap_or_else(|_| missing.to_vec());
         // Remember the flights, since they may end before the reader looks at them.
         waiting.flights.extend(self.start(wanted, self.request_bytes_max(), Some(missing)));

@@ -180,11 +180,35 @@ impl RemoteSource {
         reads: &mut [(u64, &mut [u8])],
         stop: &AtomicBool,
     ) -> Result<()> {
+        self.read_all(reads, Waiting::unless(stop), stop)
+    }
+
+    /// Fills many buffers like [`read_many_unless`](Self::read_many_unless), but fetches no hole of more than
+    /// `hole_bytes_max` between two of them, even if another request takes longer: for readers that know that
+    /// they will not need the holes.
+    ///
+    /// # Errors
+    /// Those of [`read_many_unless`](Self::read_many_unless).
+    pub fn read_apart_unless(
+        &self,
+        reads: &mut [(u64, &mut [u8])],
+        hole_bytes_max: u64,
+        stop: &AtomicBool,
+    ) -> Result<()> {
+        self.read_all(reads, Waiting::unless(stop).holes_up_to(hole_bytes_max), stop)
+    }
+
+    fn read_all(
+        &self,
+        reads: &mut [(u64, &mut [u8])],
+        waiting: Waiting<'_>,
+        stop: &AtomicBool,
+    ) -> Result<()> {
         let ranges: Vec<Range<u64>> = reads
             .iter()
             .map(|(offset, buffer)| *offset..offset.saturating_add(buffer.len() as u64))
             .collect();
-        self.fetched(ranges.into_iter(), Waiting::unless(stop), || {
+        self.fetched(ranges.into_iter(), waiting, || {
             reads.iter_mut().try_for_each(|(offset, buffer)| self.read_held(*offset, buffer, stop))
         })
     }

@@ -5,7 +5,6 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 use bytes::Bytes;
 use futures::future::BoxFuture;
@@ -13,6 +12,8 @@ use futures::stream::BoxStream;
 use tokio::sync::Notify;
 
 use crate::failure::{Failure, Result, state};
+use crate::rows::Batch;
+use crate::value::Value;
 
 /// Answers statements. Every call runs in its own task; the caller may drop the returned future at
 /// any await point, once nobody needs the result.
@@ -101,33 +102,6 @@ impl fmt::Debug for Prepared {
     }
 }
 
-/// A value for a parameter.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Value {
-    /// NULL.
-    Null,
-    /// True or false.
-    Bool(bool),
-    /// An integer.
-    Int(i64),
-    /// A floating-point number.
-    Float(f64),
-    /// An exact number in decimal notation: sign, digits, a point.
-    Decimal(String),
-    /// A string.
-    Text(String),
-    /// Bytes.
-    Bytes(Vec<u8>),
-    /// A date: `2024-02-29`.
-    Date(String),
-    /// A time of day: `12:34:56.5`.
-    Time(String),
-    /// A timestamp: `2024-02-29 12:34:56.5`, in UTC.
-    Timestamp(String),
-    /// Several values of one type.
-    List(Vec<Value>),
-}
-
 /// The result of a statement.
 pub enum Reply {
     /// Rows, in batches as they arrive.
@@ -158,7 +132,7 @@ pub struct Rows {
     /// The columns of the rows.
     pub schema: SchemaRef,
     /// The rows, in batches.
-    pub batches: BoxStream<'static, Result<RecordBatch>>,
+    pub batches: BoxStream<'static, Result<Batch>>,
     /// Whether the rows arrive live, without an end, so that no caller may wait for the last one.
     pub is_live: bool,
 }

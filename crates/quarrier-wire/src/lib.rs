@@ -13,7 +13,7 @@
 mod answers;
 pub use answers::{
     Answers, Asker, Durable, Ingest, IngestTarget, Marks, Prepared, Reply, Rows, Sample, Stop,
-    TableInfo, Value,
+    TableInfo,
 };
 
 /// The type of [`Ingest::push`].
@@ -39,7 +39,7 @@ pub mod kind;
 pub mod protocol;
 
 mod rows;
-pub use rows::values;
+pub use rows::{Batch, values};
 
 mod server;
 pub use server::{Config, Server};
@@ -56,4 +56,4 @@ pub use sql::{
 };
 
 mod value;
-pub use value::{assigned, read_text};
+pub use value::{Value, assigned, read_text};

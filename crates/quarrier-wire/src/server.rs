@@ -13,7 +13,7 @@ use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
 use crate::answers::{Answers, Stop};
-use crate::auth::{Tls, Users};
+use crate::auth::{Tls, Users, WrongPasswords};
 use crate::board::{Board, Ending, add};
 use crate::shared::{Limits, Shared};
 use crate::{http, session};
@@ -98,6 +98,7 @@ impl Server {
             is_local,
             since: Instant::now(),
             pages,
+            wrong_passwords: WrongPasswords::default(),
             held: AtomicUsize::new(0),
             open: AtomicUsize::new(0),
         });
@@ -131,7 +132,12 @@ impl Server {
         loop {
             tokio::select! {
                 () = &mut stop => break,
-                _ = seconds.tick() => shared.board.tick(),
+                _ = seconds.tick() => {
+                    shared.board.tick();
+                    if let Some(line) = shared.wrong_passwords.tick() {
+                        (shared.log)(&line);
+                    }
+                }
                 came = postgres.accept() => {
                     come_in(came, &shared, &mut tasks, false).await;
                 }

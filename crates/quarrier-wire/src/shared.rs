@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::answers::{Answers, Stop};
-use crate::auth::{Tls, Users};
+use crate::auth::{Tls, Users, WrongPasswords};
 use crate::board::Board;
 
 /// Limits of a server.
@@ -66,6 +66,7 @@ pub(crate) struct Shared {
     pub(crate) since: Instant,
     /// The folder of pages for browsers.
     pub(crate) pages: Option<PathBuf>,
+    pub(crate) wrong_passwords: WrongPasswords,
     /// Bytes of large messages in memory.
     pub(crate) held: AtomicUsize,
     /// Number of connections that are open or about to be.

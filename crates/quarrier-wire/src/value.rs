@@ -1,13 +1,39 @@
-//! Parses the values of parameters that clients send.
+//! The values of parameters, and how clients write them.
 
 use quarrier_core::civil;
 
-use crate::answers::Value;
 use crate::failure::{Failure, Result, state};
 use crate::kind;
 
 /// Maximum number of items of a list.
 const ITEMS_MAX: usize = 1 << 16;
+
+/// A value for a parameter.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Value {
+    /// NULL.
+    Null,
+    /// True or false.
+    Bool(bool),
+    /// An integer.
+    Int(i64),
+    /// A floating-point number.
+    Float(f64),
+    /// An exact number in decimal notation: sign, digits, a point.
+    Decimal(String),
+    /// A string.
+    Text(String),
+    /// Bytes.
+    Bytes(Vec<u8>),
+    /// A date: `2024-02-29`.
+    Date(String),
+    /// A time of day: `12:34:56.5`.
+    Time(String),
+    /// A timestamp: `2024-02-29 12:34:56.5`, in UTC.
+    Timestamp(String),
+    /// Several values of one type.
+    List(Vec<Value>),
+}
 
 /// Parses a client's value for a parameter of type `kind`.
 ///
@@ -351,8 +377,9 @@ fn fixed<const N: usize>(bytes: &[u8]) -> Option<[u8; N]> {
 }
 
 /// Days from 1970-01-01 to 2000-01-01.
-const EPOCH_DAYS: i64 = 10_957;
-const DAY_US: i64 = 86_400_000_000;
+pub(crate) const EPOCH_DAYS: i64 = 10_957;
+/// Microseconds per day.
+pub(crate) const DAY_US: i64 = 86_400_000_000;
 
 fn date(day: i32) -> Option<Value> {
     let mut text = String::new();

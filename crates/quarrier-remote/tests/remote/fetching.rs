@@ -109,6 +109,32 @@ fn many_reads_fill_their_buffers_by_few_requests_and_can_be_stopped() {
 }
 
 #[test]
+fn a_reader_that_needs_no_holes_gets_none_above_its_limit() {
+    let whole = 1000..9000;
+    for (hole_bytes_max, expected) in [
+        (u64::MAX, vec![whole]),
+        (1000, vec![1000..4000, 7000..9000]),
+        (999, vec![1000..2000, 3000..4000, 7000..9000]),
+        (0, vec![1000..2000, 3000..4000, 7000..9000]),
+    ] {
+        let server = Server::new(noise(10_000, 3), |_| Act::Serve);
+        let remote = remote(exact());
+        let source = remote.open(&server.url()).unwrap();
+        let mut buffers = vec![vec![0; 1000]; 4];
+        let offsets = [7000, 1000, 3000, 8000];
+        let mut reads: Vec<_> =
+            offsets.iter().copied().zip(buffers.iter_mut().map(Vec::as_mut_slice)).collect();
+        source.read_apart_unless(&mut reads, hole_bytes_max, &AtomicBool::new(false)).unwrap();
+        for (offset, buffer) in offsets.iter().zip(&buffers) {
+            assert_eq!(buffer[..], server.object()[*offset as usize..][..1000]);
+        }
+        let mut asked = server.ranges();
+        asked.sort_by_key(|range| range.start);
+        assert_eq!(asked, expected, "{hole_bytes_max}");
+    }
+}
+
+#[test]
 fn large_ranges_are_split_and_fetched_side_by_side_up_to_the_limit() {
     let server = Server::new(noise(4_000_000, 4), |_| LATE);
     let mut options = exact();

@@ -70,6 +70,7 @@ pub(crate) fn run(query: &Query, stack: Stack) -> u8 {
             hidden: query.sql.as_deref().map(HiddenColumns::named_in).unwrap_or_default(),
             stop: Arc::clone(&stop),
             environment: quarrier_cli::environment().clone(),
+            open: query.open.clone(),
             machine: quarrier_cli::machine().clone(),
             ..Options::default()
         };
@@ -105,6 +106,7 @@ impl Session<'_> {
     /// Writes the cost of the statements, if requested.
     fn give_account(&self) {
         let Some(path) = &self.query.stats else { return };
+        self.account.borrow_mut().remote = self.engine.remote_cost();
         if let Err(message) = self.account.borrow().write(path) {
             complain(&message);
             self.worsen(FAILED);

@@ -61,10 +61,12 @@ fn begun(
     let answers = Arc::new(opened?);
     let config = config(serve, board)?;
     connections.block_on(async {
+        let served = Arc::clone(&answers);
         let server = Server::bind(config, answers).await.map_err(|error| wrong(&said(&error)))?;
         ready(&server)?;
         server.run(ended(stop)).await;
         over.store(true, Ordering::Relaxed);
+        served.settle();
         Ok(())
     })
 }

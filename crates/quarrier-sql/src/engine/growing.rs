@@ -9,17 +9,20 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use datafusion::arrow::datatypes::{DataType, Field, Fields, Schema, SchemaRef};
 use datafusion::catalog::TableProvider;
 use quarrier::DataFolder;
-use quarrier::kept::Definition;
+use quarrier::kept::{Definition, Retention};
 use quarrier_core::sync::lock;
 use quarrier_messages::Table;
 use tokio::sync::{Mutex, RwLock};
 
+use super::tender::Tender;
 use super::{Engine, Statement};
 use crate::net::{blocking, caught_now};
 use crate::{Error, Messages, Result};
 
 /// A data folder that is open for writing.
 pub(super) struct GrowingFolder {
+    /// Ends before the folder is closed.
+    _tender: Tender,
     kept: Arc<DataFolder>,
     /// The tables as statements see them. They are rebuilt one at a time, since that uses all
     /// threads.
@@ -63,7 +66,11 @@ impl Engine {
             Ok(kept)
         })?;
         let (made, gates, version) = (Mutex::default(), Default::default(), AtomicU64::new(1));
-        let growing = GrowingFolder { kept: Arc::new(kept), made, gates, version };
+        let kept = Arc::new(kept);
+        let tender = Tender::begin(Arc::clone(&kept));
+        let no_thread = |error| Error::text(format!("no thread to work with: {error}"));
+        let tender = tender.map_err(no_thread)?;
+        let growing = GrowingFolder { _tender: tender, kept, made, gates, version };
         if self.growing.set(growing).is_err() {
             return Err(Error::text("a data folder is open already"));
         }
@@ -75,21 +82,29 @@ impl Engine {
         self.growing.get().map(|growing| &growing.kept)
     }
 
-    /// Creates a table in the data folder. Returns false if a table of this name exists.
+    /// Creates a table with these bounds in the data folder. Returns false if a table of this name exists.
     ///
     /// # Errors
     /// There is no data folder, the name is not allowed, or the disk is full or fails.
     pub(crate) async fn make(
         &self,
         name: &str,
-        definition: Definition,
+        (definition, retention): (Definition, Retention),
     ) -> Result<std::result::Result<bool, quarrier::Error>> {
         let Some(growing) = self.growing.get() else {
             return Err(Error::text("there is no data folder"));
         };
         let kept = Arc::clone(&growing.kept);
         let wanted = name.to_string();
-        let make = move || Ok(kept.create(&wanted, &definition));
+        let make = move || {
+            let made = kept.create(&wanted, &definition);
+            Ok(match made {
+                Ok(true) if retention != Retention::default() => {
+                    kept.set_retention(&wanted, retention).map(|()| true)
+                }
+                made => made,
+            })
+        };
         let made = blocking(make).await?;
         if matches!(made, Ok(true)) {
             {

@@ -9,6 +9,7 @@ mod options;
 mod pool;
 mod session;
 mod statement;
+mod tender;
 
 use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
@@ -22,7 +23,8 @@ use datafusion::execution::context::SQLOptions;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::prelude::SessionContext;
-use quarrier::DataFolder;
+use quarrier::account::RemoteCost;
+use quarrier::{DataFolder, Opener};
 use quarrier_core::parallel::planned_workers;
 use quarrier_core::sync::lock;
 use quarrier_messages::HiddenColumns;
@@ -107,17 +109,22 @@ impl Engine {
         let notes = Notes::default();
         let statement_words_max = options.statement_words_max;
         let (environment, machine) = (options.environment, options.machine);
-        let reach = options.reach;
-        let host = function::Host { environment, machine, reach: reach.clone() };
+        let (reach, mut open) = (options.reach, options.open);
+        let host =
+            function::Host { environment, machine, reach: reach.clone(), open: open.clone() };
         function::register(&context, &notes, &host);
         let room = Arc::new(Room::new(&context.runtime_env().memory_pool));
+        if let Some(bytes) = room.remote_bytes_max() {
+            open = open.memory_bytes_max(Some(bytes));
+        }
+        let opener = Arc::new(Opener::new(open, &host.environment, &options.stop));
         let opening = Opening {
             room: Arc::clone(&room),
             workers: options.workers,
             limits: options.limits,
             hidden: options.hidden,
             stop: options.stop,
-            environment: host.environment,
+            opener,
         };
         let known = KnownNames::of(function::of_rows(&context));
         let state = Mutex::new(State { known, ..State::default() });
@@ -214,6 +221,11 @@ impl Engine {
         Ok(())
     }
 
+    /// The cost of all requests for tables so far; `None` if none was remote.
+    pub fn remote_cost(&self) -> Option<RemoteCost> {
+        self.opening.opener.remote_cost()
+    }
+
     /// The names of the open tables.
     pub fn tables(&self) -> Vec<String> {
         let state = lock(&self.state);
@@ -252,6 +264,12 @@ impl Engine {
     /// The text is not valid SQL, too long, or nested too deeply.
     pub fn statements(&self, text: &str) -> Result<Vec<Statement>> {
         caught_now(|| statement::parsed(text, self.statement_words_max))
+    }
+
+    /// Parses the statements in a short text that are nested so little that any thread can process them.
+    /// `None` for others, and for invalid ones.
+    pub(crate) fn shallow_statements(&self, text: &str) -> Option<Vec<Statement>> {
+        caught_now(|| Ok(statement::parsed_shallow(text))).ok().flatten()
     }
 
     /// Parses the statements in `text` separately: each with its text, and the parsed statement or

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use quarrier::{Environment, Machine};
+use quarrier::{Environment, Machine, OpenOptions};
 use quarrier_messages::{HiddenColumns, Limits};
 
 use super::WORDS_MAX;
@@ -30,6 +30,9 @@ pub struct Options {
     pub stop: Arc<AtomicBool>,
     /// Proxies and credentials for remote sources; none by default.
     pub environment: Environment,
+    /// Options for opening sources, such as headers for URLs. Their limit of memory is ignored if there is a
+    /// limit for all.
+    pub open: OpenOptions,
     /// The files that statements may name; all by default.
     pub reach: Reach,
     /// The machine profile for planning searches; unknown by default.
@@ -46,6 +49,7 @@ impl Default for Options {
             hidden: HiddenColumns::default(),
             stop: Arc::default(),
             environment: Environment::default(),
+            open: OpenOptions::default(),
             reach: Reach::default(),
             machine: Machine::unknown(),
         }

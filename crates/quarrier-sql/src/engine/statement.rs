@@ -31,6 +31,13 @@ pub const WORDS_MAX: usize = 1 << 18;
 /// Maximum number of tokens in a text that any stack of 32 MiB can process.
 pub const WORDS_ON_ANY_STACK: usize = 500;
 
+/// Maximum length of a short text in bytes, and its maximum number of tokens. Chains of operators nest, too.
+const SHORT_BYTES_MAX: usize = 16 << 10;
+const SHORT_WORDS_MAX: usize = 128;
+
+/// Maximum depth of statements that a stack of 2 MiB can process.
+const SHALLOW_MAX: usize = 8;
+
 /// The stack for walking or freeing a tree of the maximum size.
 const TREE_STACK_BYTES: usize = WORDS_MAX * (4 << 10);
 
@@ -79,14 +86,32 @@ fn tokens_of(text: &str) -> Result<Vec<TokenWithSpan>> {
     tokens.map_err(|error| Error::text(error.to_string()))
 }
 
-fn parsed_tokens(mut tokens: Vec<TokenWithSpan>, words_max: usize) -> Result<Vec<Statement>> {
+/// Parses the statements in a short text that are nested less deeply than [`SHALLOW_MAX`], which any stack can
+/// process. `None` for others, and for invalid ones.
+pub(super) fn parsed_shallow(text: &str) -> Option<Vec<Statement>> {
+    if text.len() > SHORT_BYTES_MAX {
+        return None;
+    }
+    parsed_within(tokens_of(text).ok()?, SHORT_WORDS_MAX, SHALLOW_MAX).ok()
+}
+
+fn parsed_tokens(tokens: Vec<TokenWithSpan>, words_max: usize) -> Result<Vec<Statement>> {
+    parsed_within(tokens, words_max, DEPTH_MAX)
+}
+
+/// Parses the statements in at most `words_max` tokens, nested at most `depth_max` deep.
+fn parsed_within(
+    mut tokens: Vec<TokenWithSpan>,
+    words_max: usize,
+    depth_max: usize,
+) -> Result<Vec<Statement>> {
     let words = check(&tokens, words_max)?;
     tokens.iter_mut().for_each(|token| rename(&mut token.token));
     name_all_elements(&mut tokens);
     let end = tokens.last().map_or(Location::new(1, 1), |last| last.span.end);
     let parser = DFParserBuilder::new(ParserInput::Tokens(tokens))
         .with_dialect(&Sql)
-        .with_recursion_limit(DEPTH_MAX)
+        .with_recursion_limit(depth_max)
         .build();
     let parsed = parser.and_then(|mut parser| parser.parse_statements());
     let mut statements = parsed.map_err(|error| failed(error, end))?;

@@ -7,7 +7,7 @@ use datafusion::catalog::TableProvider;
 use datafusion::execution::disk_manager::DiskManager;
 use datafusion::prelude::SessionContext;
 use quarrier::tables::DetectedSource;
-use quarrier::{DataFolder, Named, Sources, Tables as Request};
+use quarrier::{DataFolder, Named, Opened as Source, Sources, Tables as Request};
 use quarrier_core::region::give_back_freed_memory;
 use quarrier_messages::{Format, Schema};
 
@@ -21,17 +21,18 @@ pub(super) type Opened = (Arc<dyn TableProvider>, Loaded);
 /// How often a source is read until the types of its columns are known.
 const PASSES_MAX: usize = 8;
 
-/// Loads a source of any kind, in a given or detected format. Also returns its name. Messages that
-/// do not fit in memory go to temporary files.
+/// Loads a source of any kind, which may be open already, in a given or detected format. Also returns its
+/// name. Messages that do not fit in memory go to temporary files.
 pub(super) async fn load(
     context: &SessionContext,
-    (named, shown): (Named, String),
+    (named, shown, opened): (Named, String, Option<Source>),
     format: Option<Format>,
     opening: Opening,
 ) -> Result<(String, Opened)> {
     let disk = Arc::clone(&context.runtime_env().disk_manager);
     let name = shown.clone();
-    let loaded = blocking(move || Reading { named, shown, format, opening, disk }.table()).await;
+    let reading = Reading { named, shown, format, opening, disk };
+    let loaded = blocking(move || reading.table(opened)).await;
     loaded.map_err(|error| match error {
         Error::Internal(panicked) => Error::table(&name, format!("{panicked} ended its load")),
         error => error,
@@ -46,7 +47,7 @@ pub(super) async fn load_all(sources: Sources, name: &str, opening: Opening) -> 
             .workers(opening.workers)
             .limits(opening.limits.clone())
             .hidden(opening.hidden);
-        let loaded = request.load_all(&sources, &opening.opener(), &opening.stop);
+        let loaded = request.load_all(&sources, &opening.opener, &opening.stop);
         let mut loaded = loaded.map_err(|error| {
             if opening.stop.load(Ordering::Relaxed) {
                 return Error::Cancelled;
@@ -105,8 +106,8 @@ enum Pass {
 }
 
 impl Reading {
-    /// Loads all messages. Returns the source's name, too.
-    fn table(&self) -> Result<(String, Opened)> {
+    /// Loads all messages of a source that may be open already. Returns its name, too.
+    fn table(&self, mut opened: Option<Source>) -> Result<(String, Opened)> {
         let mut schema = None;
         for _ in 0..PASSES_MAX {
             let request = Request::new()
@@ -115,10 +116,11 @@ impl Reading {
                 .limits(self.opening.limits.clone())
                 .hidden(self.opening.hidden)
                 .parquet(Some(&quarrier_parquet::Reader));
-            // Connections stay open as long as the opener exists.
-            let opener = self.opening.opener();
-            let opened = opener.open_messages(&self.named);
-            let detected = opened.and_then(|opened| request.detect(opened, &self.opening.stop));
+            let source = match opened.take() {
+                Some(source) => Ok(source),
+                None => self.opening.opener.open_messages(&self.named),
+            };
+            let detected = source.and_then(|source| request.detect(source, &self.opening.stop));
             let mut detected = detected.map_err(|error| self.failed(&error))?;
             match self.pass(&request, &mut detected, schema.as_ref())? {
                 Pass::Done(opened) => return Ok((detected.name().to_string(), opened)),
@@ -174,14 +176,19 @@ impl Reading {
         })
     }
 
-    fn failed(&self, error: &dyn std::fmt::Display) -> Error {
-        if self.opening.stop.load(Ordering::Relaxed) {
-            return Error::Cancelled;
-        }
-        let said = error.to_string();
-        let said = said.split(" (os error").next().unwrap_or(&said);
-        Error::table(&self.shown, said)
+    fn failed(&self, error: &quarrier::Error) -> Error {
+        failed(&self.shown, error, &self.opening)
     }
+}
+
+/// The error of a source that cannot be opened or read.
+pub(super) fn failed(name: &str, error: &quarrier::Error, opening: &Opening) -> Error {
+    if opening.stop.load(Ordering::Relaxed) {
+        return Error::Cancelled;
+    }
+    let said = error.to_string();
+    let said = said.split(" (os error").next().unwrap_or(&said);
+    Error::table(name, said)
 }
 
 /// Adds the problems of a piece of a source, but not its size.

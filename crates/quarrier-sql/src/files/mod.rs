@@ -3,6 +3,7 @@
 mod messages;
 mod parquet;
 mod pieces;
+mod remote;
 mod room;
 
 pub(crate) use room::Room;
@@ -18,9 +19,10 @@ use datafusion::datasource::provider_as_source;
 use datafusion::logical_expr::{LogicalPlanBuilder, lit};
 use datafusion::prelude::SessionContext;
 use quarrier::source::shown;
-use quarrier::{DataFolder, Environment, Named, OpenOptions, Opener, Sources};
+use quarrier::{DataFolder, Named, Opened, Opener, Sources};
 use quarrier_messages::{Format, HiddenColumns, Limits, Reject};
 
+use self::parquet::damaged;
 use crate::rewrite::TypedMessages;
 use crate::{Error, Result};
 
@@ -37,14 +39,8 @@ pub(crate) struct Opening {
     /// Columns in addition to the messages' fields.
     pub(crate) hidden: HiddenColumns,
     pub(crate) stop: Arc<AtomicBool>,
-    pub(crate) environment: Environment,
-}
-
-impl Opening {
-    /// Opens sources of any kind.
-    fn opener(&self) -> Opener {
-        Opener::new(OpenOptions::default(), &self.environment, &self.stop)
-    }
+    /// Opens sources of any kind, by one client for all remote ones.
+    pub(crate) opener: Arc<Opener>,
 }
 
 /// Rejects and other problems of loaded files.
@@ -149,20 +145,29 @@ pub(crate) async fn open(
     let mut all = Loaded::default();
     let mut tables = Vec::new();
     let sources = Sources::of([name]);
-    let sources = sources.listed(&opening.opener());
+    let sources = sources.listed(&opening.opener);
     for named in sources.iter() {
-        // Only files are probed, since the first bytes of a pipe can be read only once.
-        if let Named::Path(path) = named
-            && named.is_seekable()
+        let mut opened = None;
+        match named {
             // Only a load numbers the rows.
-            && !opening.hidden.line
-            && is_parquet(path)
-        {
-            let table = parquet::table(context, path).await?;
-            tables.push((path.display().to_string(), table));
-            continue;
+            _ if opening.hidden.line => {}
+            // Only files are probed, since the first bytes of a pipe can be read only once.
+            Named::Path(path) if named.is_seekable() && is_parquet(path) => {
+                let table = parquet::table(context, path).await?;
+                tables.push((path.display().to_string(), table));
+                continue;
+            }
+            Named::Url(url) => match remote::open(named, shown(url), opening).await? {
+                remote::Found::Table(table) => {
+                    tables.push((shown(url), table));
+                    continue;
+                }
+                remote::Found::Source(source) => opened = Some(source),
+            },
+            _ => {}
         }
-        tables.push(load(context, (named, name), None, opening, &mut all).await?);
+        let source = Source { named, name, opened };
+        tables.push(load(context, source, None, opening, &mut all).await?);
     }
     Ok((together(name, sources.are_found(), tables)?, all))
 }
@@ -184,7 +189,7 @@ pub(crate) async fn open_kept(
     let only = sources.iter().next().filter(|_| sources.len() == 1).cloned();
     match only {
         Some(named) => {
-            let named = (named, name.to_string());
+            let named = (named, name.to_string(), None);
             Ok(messages::load(context, named, None, opening.clone()).await?.1)
         }
         // The table has messages of several formats, or none.
@@ -206,18 +211,26 @@ pub(crate) async fn open_typed(
     let mut all = Loaded::default();
     let mut tables = Vec::new();
     let sources = Sources::of([&typed.source]);
-    let sources = sources.listed(&opening.opener());
+    let sources = sources.listed(&opening.opener);
     for named in sources.iter() {
-        let named = (named, &*typed.source);
-        tables.push(load(context, named, format.clone(), opening, &mut all).await?);
+        let source = Source { named, name: &typed.source, opened: None };
+        tables.push(load(context, source, format.clone(), opening, &mut all).await?);
     }
     Ok((together(&typed.source, sources.are_found(), tables)?, all))
 }
 
-/// Loads one of the sources that `name` refers to, and adds its problems to `all`.
+/// One of the sources that a name refers to.
+struct Source<'s> {
+    named: &'s Named,
+    name: &'s str,
+    /// The source, if it is open already.
+    opened: Option<Opened>,
+}
+
+/// Loads a source, and adds its problems to `all`.
 async fn load(
     context: &SessionContext,
-    (named, name): (&Named, &str),
+    Source { named, name, opened }: Source<'_>,
     format: Option<Format>,
     opening: &Opening,
     all: &mut Loaded,
@@ -229,7 +242,7 @@ async fn load(
     };
     let opening = opening.clone();
     let (name, (table, met)) =
-        messages::load(context, (named.clone(), name), format, opening).await?;
+        messages::load(context, (named.clone(), name, opened), format, opening).await?;
     all.add(met);
     Ok((name, table))
 }

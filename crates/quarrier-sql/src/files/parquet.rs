@@ -43,11 +43,15 @@ pub(super) async fn table(context: &SessionContext, path: &Path) -> Result<Arc<d
     Ok(Arc::new(Parquet::new(inner, name, Vec::new())))
 }
 
+/// Why a footer cannot be read.
+pub(super) const NO_FOOTER: &str =
+    "it is damaged, truncated, or not Parquet: its footer cannot be read";
+
 /// The error for a panic of the Parquet reader.
-fn damaged(name: &str) -> Error {
+pub(super) fn damaged(name: &str) -> Error {
     // Takes the panic, so that it is not reported as a bug of the statement.
     let _ = panics::take();
-    Error::table(name, "it is damaged, truncated, or not Parquet: its footer cannot be read")
+    Error::table(name, NO_FOOTER)
 }
 
 /// Parquet files whose metadata is read when a scan of them is planned.
@@ -155,7 +159,8 @@ fn inexact_group(group: &FileGroup, schema: &Schema) -> FileGroup {
     }
 }
 
-fn inexact(statistics: &Statistics, schema: &Schema) -> Statistics {
+/// The statistics with inexact bounds of floats: see [`without_bounds_of_floats`].
+pub(super) fn inexact(statistics: &Statistics, schema: &Schema) -> Statistics {
     let mut statistics = statistics.clone();
     for (column, field) in statistics.column_statistics.iter_mut().zip(schema.fields()) {
         if is_float(field.data_type()) {

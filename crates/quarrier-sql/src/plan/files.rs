@@ -11,7 +11,7 @@ use datafusion::datasource::source::DataSourceExec;
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::ExecutionPlan;
 
-use crate::scan::FileExec;
+use crate::scan::{FileExec, FileName};
 
 #[derive(Debug)]
 pub(super) struct Files;
@@ -40,10 +40,13 @@ impl PhysicalOptimizerRule for Files {
     }
 }
 
-/// The path of a Parquet file; of several, the first.
+/// The path or URL of a Parquet file; of several, the first.
 fn name(plan: &Arc<dyn ExecutionPlan>) -> Option<Arc<str>> {
     let source = plan.downcast_ref::<DataSourceExec>()?;
     let (config, _) = source.downcast_to_file_source::<ParquetSource>()?;
     let file = config.file_groups.iter().flat_map(|group| group.files()).next()?;
+    if let Some(FileName(name)) = file.extension::<FileName>() {
+        return Some(Arc::clone(name));
+    }
     Some(format!("/{}", file.object_meta.location).into())
 }

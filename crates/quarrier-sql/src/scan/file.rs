@@ -12,6 +12,7 @@ use datafusion::arrow::error::ArrowError;
 use datafusion::common::{Result, Statistics, internal_err};
 use datafusion::error::DataFusionError;
 use datafusion::execution::{RecordBatchStream, SendableRecordBatchStream, TaskContext};
+use datafusion::parquet::errors::ParquetError;
 use datafusion::physical_plan::execution_plan::CardinalityEffect;
 use datafusion::physical_plan::statistics::StatisticsArgs;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan};
@@ -20,6 +21,10 @@ use quarrier_messages::guarded;
 
 use super::over_input::{over_input, rows_of_input, without_expressions};
 use crate::Error;
+
+/// The name of a file that is not local, attached to its scan.
+#[derive(Debug, Clone)]
+pub(crate) struct FileName(pub(crate) Arc<str>);
 
 /// Passes on the rows of a file, and adds the file's name to errors.
 #[derive(Debug)]
@@ -113,7 +118,19 @@ impl RecordBatchStream for FileStream {
 /// Turns an error into one of the file, unless it occurred in a calculation on its rows.
 pub(crate) fn of_file(name: &str, error: DataFusionError) -> DataFusionError {
     let reason = match error.find_root() {
-        DataFusionError::ParquetError(inner) => inner.to_string(),
+        DataFusionError::ParquetError(inner) => {
+            if let ParquetError::External(inner) = &**inner {
+                match inner.downcast_ref::<Error>() {
+                    // Its bytes could not be fetched.
+                    Some(Error::Table { name, reason }) => {
+                        return Error::table(name, reason).into();
+                    }
+                    Some(Error::Cancelled) => return Error::Cancelled.into(),
+                    _ => {}
+                }
+            }
+            inner.to_string()
+        }
         DataFusionError::ArrowError(inner, _) => match &**inner {
             ArrowError::ParquetError(_)
             | ArrowError::ParseError(_)

@@ -28,7 +28,7 @@ mod translate;
 
 pub(crate) use counted::CountExec;
 pub(crate) use exec::MessagesExec;
-pub(crate) use file::{FileExec, of_file};
+pub(crate) use file::{FileExec, FileName, of_file};
 pub(crate) use groups::{GroupsExec, State};
 pub(crate) use held::HeldExec;
 pub(crate) use key_collect::{JoinKeyCollectExec, JoinKeys, RequestedKey, is_whole};

@@ -4,7 +4,7 @@ use datafusion::sql::sqlparser::ast::{
     ColumnDef, ColumnOption, ColumnOptionDef, CreateTable, CreateTableOptions, DataType,
     ExactNumberInfo, Expr, Ident, IndexColumn, ObjectName, SqlOption, TableConstraint,
 };
-use quarrier::kept::{DefinedColumn, Definition};
+use quarrier::kept::{DefinedColumn, Definition, Retention, retention_from};
 use quarrier_messages::{DIGITS_MAX, Kind};
 use quarrier_wire::{Failure, Result, state};
 
@@ -13,6 +13,8 @@ use quarrier_wire::{Failure, Result, state};
 pub(super) struct Create {
     pub(super) name: String,
     pub(super) definition: Definition,
+    /// The bounds of the table.
+    pub(super) retention: Retention,
     /// Whether IF NOT EXISTS is given.
     pub(super) is_optional: bool,
 }
@@ -58,7 +60,8 @@ pub(super) fn create(tree: &CreateTable) -> Result<Create> {
     let columns = tree.columns.iter().map(column).collect::<Result<Vec<_>>>()?;
     let wrong = |error: quarrier_messages::Error| Failure::new("42611", error.to_string());
     let definition = Definition::new(columns).map_err(wrong)?;
-    let definition = match (key(tree)?, replaces(tree)?) {
+    let (replaces, retention) = options(tree)?;
+    let definition = match (key(tree)?, replaces) {
         (None, false) => definition,
         (Some(key), true) => {
             let names: Vec<&str> = key.iter().map(String::as_str).collect();
@@ -73,7 +76,8 @@ pub(super) fn create(tree: &CreateTable) -> Result<Create> {
             return Err(Failure::new(state::PARAMETER, said));
         }
     };
-    Ok(Create { name: table_name(&tree.name)?, definition, is_optional: tree.if_not_exists })
+    let name = table_name(&tree.name)?;
+    Ok(Create { name, definition, retention, is_optional: tree.if_not_exists })
 }
 
 /// Returns the columns of the primary key, by name.
@@ -100,32 +104,41 @@ fn key(tree: &CreateTable) -> Result<Option<Vec<String>>> {
     Ok(keys.pop())
 }
 
-/// Returns whether a row replaces the one with the same key.
-fn replaces(tree: &CreateTable) -> Result<bool> {
+/// Returns whether a row replaces the one with the same key, and the bounds of the table.
+fn options(tree: &CreateTable) -> Result<(bool, Retention)> {
     let (CreateTableOptions::With(options) | CreateTableOptions::Options(options)) =
         &tree.table_options
     else {
-        return Ok(false);
+        return Ok((false, Retention::default()));
     };
-    let mut replaces = false;
+    let (mut replaces, mut retention) = (false, Retention::default());
     for option in options {
-        match option {
-            SqlOption::KeyValue { key, value } if folded(key) == "on_conflict" => {
-                let said = match value {
-                    Expr::Value(value) => value.value.clone().into_string(),
-                    Expr::Identifier(word) => Some(folded(word)),
-                    _ => None,
-                };
+        let SqlOption::KeyValue { key, value } = option else {
+            return Err(not_there(&format!("WITH ({option})")));
+        };
+        let said = match value {
+            Expr::Value(value) => value.value.clone().into_string(),
+            Expr::Identifier(word) => Some(folded(word)),
+            _ => None,
+        };
+        match folded(key).as_str() {
+            "on_conflict" => {
                 if !said.is_some_and(|said| said.eq_ignore_ascii_case("replace")) {
                     let said = format!("on_conflict must be 'replace', not {value}");
                     return Err(Failure::new(state::PARAMETER, said));
                 }
                 replaces = true;
             }
-            other => return Err(not_there(&format!("WITH ({other})"))),
+            "retention" => {
+                let read = retention_from(said.as_deref().unwrap_or_default());
+                let wrong =
+                    |error: quarrier::Error| Failure::new(state::PARAMETER, error.to_string());
+                retention = read.map_err(wrong)?;
+            }
+            _ => return Err(not_there(&format!("WITH ({option})"))),
         }
     }
-    Ok(replaces)
+    Ok((replaces, retention))
 }
 
 fn column(def: &ColumnDef) -> Result<DefinedColumn> {

@@ -12,6 +12,7 @@ use quarrier::kept::{
 use quarrier_messages::{DIGITS_MAX, Format, Reject};
 use quarrier_wire::{Bytes, Failure, Ingest, IngestTarget, Marks, Result, state};
 use tokio::runtime::Handle;
+use tokio::task::JoinHandle;
 
 use super::failure::of_folder;
 use super::keyed::shared;
@@ -25,11 +26,34 @@ const SHOWN_MAX: usize = 200;
 pub(super) struct IngestSession {
     kept: Arc<DataFolder>,
     table: String,
-    options: IntakeOptions,
-    intake: Option<Intake>,
+    is_whole: bool,
+    intake: Intaking,
     runtime: Handle,
     /// The engine, if the messages have to wait for statements that change rows they read.
     engine: Option<Arc<Engine>>,
+}
+
+/// The messages so far, which a thread checks while the next ones arrive.
+enum Intaking {
+    Idle(Box<Intake>),
+    Busy(JoinHandle<(Box<Intake>, Pushed)>),
+    /// After an error.
+    Failed,
+}
+
+type Pushed = quarrier_messages::Result<()>;
+
+impl Intaking {
+    /// Waits until the last messages are checked.
+    async fn idle(&mut self) -> Result<Box<Intake>> {
+        let (intake, done) = match std::mem::replace(self, Intaking::Failed) {
+            Intaking::Idle(intake) => return Ok(intake),
+            Intaking::Busy(checking) => checking.await.map_err(|_| defect())?,
+            Intaking::Failed => return Err(defect()),
+        };
+        done.map_err(|error| of_folder(&error.into()))?;
+        Ok(intake)
+    }
 }
 
 fn defect() -> Failure {
@@ -54,8 +78,10 @@ impl IngestSession {
         options.definition = if target.is_whole { seen(engine, kept, table) } else { None };
         options.publication = target.publisher.clone().zip(target.sequence);
         let (kept, table, runtime) = (Arc::clone(kept), table.to_string(), runtime.clone());
-        let intake = Some(kept.intake());
-        Ok(IngestSession { kept, table, options, intake, runtime, engine: None })
+        let intake = kept.intake(&table, options).map_err(|error| of_folder(&error))?;
+        let intake = Intaking::Idle(Box::new(intake));
+        let is_whole = target.is_whole;
+        Ok(IngestSession { kept, table, is_whole, intake, runtime, engine: None })
     }
 
     /// Makes `finish` wait for statements that change rows they read.
@@ -64,31 +90,36 @@ impl IngestSession {
         self
     }
 
-    /// Appends bytes, which may end within a message.
+    /// Appends bytes, which may end within a message. Returns while they are checked, once those before are;
+    /// so an error may be of bytes before.
     pub(super) async fn pushed(&mut self, bytes: Bytes) -> Result<()> {
-        let mut intake = self.intake.take().ok_or_else(defect)?;
-        let (intake, done) = if intake.is_in_memory(bytes.len()) {
+        let mut intake = self.intake.idle().await?;
+        if intake.is_in_memory(bytes.len()) {
+            intake.push(&bytes).map_err(|error| of_folder(&error.into()))?;
+            self.intake = Intaking::Idle(intake);
+            return Ok(());
+        }
+        self.intake = Intaking::Busy(self.runtime.spawn_blocking(move || {
             let done = intake.push(&bytes);
             (intake, done)
-        } else {
-            let push = move || {
-                let done = intake.push(&bytes);
-                (intake, done)
-            };
-            self.runtime.spawn_blocking(push).await.map_err(|_| defect())?
-        };
-        self.intake = Some(intake);
-        done.map_err(|error| of_folder(&error.into()))
+        }));
+        Ok(())
     }
 
     /// Sends the complete messages. Returns once they are queued for the disk.
     pub(super) async fn sent(mut self) -> Result<PendingAppend> {
-        let intake = self.intake.take().ok_or_else(defect)?;
-        let IngestSession { kept, table, options, runtime, .. } = self;
-        let is_whole = options.is_whole;
-        let never = AtomicBool::new(false);
-        let take = move || kept.take_in(&table, &intake, &options, &never);
-        let sent = runtime.spawn_blocking(take).await.map_err(|_| defect())?;
+        let intake = self.intake.idle().await?;
+        let IngestSession { kept, is_whole, runtime, .. } = self;
+        // Few messages take less time than a switch to another thread.
+        let sent = match kept.take_in_now(intake) {
+            Ok(Ok(sent)) => Ok(sent),
+            Ok(Err(intake)) => {
+                let never = AtomicBool::new(false);
+                let take = move || kept.take_in(*intake, &never);
+                runtime.spawn_blocking(take).await.map_err(|_| defect())?
+            }
+            Err(error) => Err(error),
+        };
         let sent = sent.map_err(|error| of_folder(&error))?;
         match sent.first() {
             Some(first) if is_whole => Err(unfit(first)),

@@ -34,6 +34,7 @@ use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
 
 use crate::engine::TableState;
+use crate::net::caught;
 use crate::{Answer, Engine, Error, Rows};
 
 use catalogs::Catalogs;
@@ -86,6 +87,13 @@ impl Served {
             catalogs: Mutex::new(Arc::new(catalogs)),
             pulse: Pulse::default(),
         })
+    }
+
+    /// Stores what makes the next start faster, at the end of serving.
+    pub fn settle(&self) {
+        if let Some(kept) = self.engine.kept() {
+            kept.settle();
+        }
     }
 
     /// Returns the catalogs of the current tables.
@@ -153,6 +161,11 @@ impl Served {
         describes: bool,
     ) -> Result<Prepared> {
         if let Some(verb) = write::verb(text) {
+            if verb == "INSERT"
+                && let Some(prepared) = write::prepare_now(&self.engine, text, declared)
+            {
+                return Ok(prepared);
+            }
             let engine = Arc::clone(&self.engine);
             let (text, declared) = (text.to_string(), declared.to_vec());
             let prepare = async move { Ok(write::prepare(&engine, verb, &text, &declared).await) };
@@ -179,6 +192,9 @@ impl Served {
             return self.catalogs().await?.answered(asked, &values).await;
         }
         if let Ok(write) = Arc::clone(&prepared.inner).downcast::<Write>() {
+            if write.is_small() {
+                return here(write::run(&self.engine, &self.runtime, &write, &values)).await;
+            }
             let (engine, runtime) = (Arc::clone(&self.engine), self.runtime.clone());
             let run = async move { Ok(write::run(&engine, &runtime, &write, &values).await) };
             return self.there(run).await?;
@@ -197,6 +213,11 @@ impl Served {
         };
         Ok(Reply::Rows(statement::as_described(of_engine(rows), prepared.columns.clone())))
     }
+}
+
+/// Runs work on the thread of the connection; a panic ends the statement alone.
+async fn here<T>(work: impl Future<Output = Result<T>>) -> Result<T> {
+    caught(async { Ok(work.await) }).await.map_err(|error| failed(&error))?
 }
 
 /// Returns the error for a table that is a file, and therefore read-only.
@@ -230,7 +251,7 @@ fn of_engine(rows: Rows) -> quarrier_wire::Rows {
         let next: std::result::Result<_, Error> = rows.next().await;
         match next {
             Ok(None) => None,
-            Ok(Some(batch)) => Some((Ok(batch), Some(rows))),
+            Ok(Some(batch)) => Some((Ok(batch.into()), Some(rows))),
             Err(error) => Some((Err(failed(&error)), None)),
         }
     });

@@ -6,7 +6,7 @@ use datafusion::arrow::array::{RecordBatch, RecordBatchOptions};
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{Schema, SchemaRef};
 use futures::StreamExt;
-use quarrier_wire::{Failure, Prepared, Result, Rows, Value, kind, sql_name, state};
+use quarrier_wire::{Batch, Failure, Prepared, Result, Rows, Value, kind, sql_name, state};
 
 use super::failure::failed;
 use super::parameters;
@@ -113,7 +113,10 @@ pub(super) fn as_described(rows: Rows, described: Option<SchemaRef>) -> Rows {
         return rows;
     }
     let schema = Arc::clone(&described);
-    let batches = rows.batches.map(move |batch| recast(&batch?, &schema));
+    let batches = rows.batches.map(move |batch| {
+        let batch = batch?;
+        recast(&batch, &schema).map(Batch::from)
+    });
     Rows { schema: described, batches: batches.boxed(), is_live: rows.is_live }
 }
 

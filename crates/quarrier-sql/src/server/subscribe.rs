@@ -5,8 +5,9 @@
 //!  anything else ─→ again (WITH (every = …)): runs the query again, and sends differences
 //! ```
 //!
-//! Both wait for the pulse, a single thread that waits for every commit. Nothing is queued for a
-//! client: one that reads slowly polls less often, and finds the messages it missed in the log.
+//! Both wait for the pulse, a single thread that waits for every commit. Before it notifies them, it finds
+//! the new rows once for all equal subscriptions. Nothing is queued for a client: one that reads slowly polls
+//! less often, and finds the messages it missed in the log.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -18,12 +19,12 @@ use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use futures::StreamExt;
 use futures::stream;
 use quarrier::DataFolder;
-use quarrier::kept::{Changed, ConditionTable, Matched, Subscribe, Subscription};
+use quarrier::kept::{Changed, ConditionTable, Matched, Ready, Subscribe, Subscription};
 use quarrier_core::sync::StopOnDrop;
 use quarrier_messages::build::Cell;
 use quarrier_messages::{Kind, Value};
 use quarrier_wire::{
-    Failure, Prepared, Reply, Result, Rows, SubscribeText, kind, state, subscribe_text,
+    Batch, Failure, Prepared, Reply, Result, Rows, SubscribeText, kind, state, subscribe_text,
 };
 use tokio::runtime::Handle;
 use tokio::time::{Instant, sleep_until};
@@ -31,7 +32,7 @@ use tokio::time::{Instant, sleep_until};
 use super::again::{self, RepeatedQuery};
 use super::failure::of_folder;
 use super::parameters;
-use super::pulse::{Beats, Pulse};
+use super::pulse::{Beats, Pulse, Scouted};
 use crate::Engine;
 
 /// A prepared subscription.
@@ -180,6 +181,7 @@ pub(super) async fn run(
 ) -> Result<Reply> {
     let Some(kept) = engine.kept() else { return Err(no_folder()) };
     let beats = pulse.beats(kept)?;
+    let mut scouted = None;
     let source = match subscribed.text.every {
         Some(every) => {
             let again = RepeatedQuery::new(engine, &subscribed.text, every);
@@ -187,12 +189,15 @@ pub(super) async fn run(
         }
         None => {
             let subscription = started(kept, &subscribed.text, runtime).await?;
+            let scout = || subscription.scout();
+            scouted = pulse.scouted((&subscribed.text.query, &subscribed.columns), scout);
             Source::Each(Some(Box::new(subscription)))
         }
     };
     let running = RunningSubscription {
         source,
         beats,
+        _scouted: scouted,
         runtime: runtime.clone(),
         columns: Arc::clone(&subscribed.columns),
         stop: StopOnDrop::default(),
@@ -223,6 +228,8 @@ enum Source {
 struct RunningSubscription {
     source: Source,
     beats: Beats,
+    /// Dropping the last one of equal subscriptions ends their scout.
+    _scouted: Option<Arc<Scouted>>,
     runtime: Handle,
     columns: SchemaRef,
     /// Dropping it stops the work of the subscription.
@@ -237,7 +244,7 @@ struct RunningSubscription {
 
 impl RunningSubscription {
     /// Returns the next rows; None at the end.
-    async fn next(&mut self) -> Result<Option<RecordBatch>> {
+    async fn next(&mut self) -> Result<Option<Batch>> {
         loop {
             if self.is_over {
                 return Ok(None);
@@ -253,7 +260,8 @@ impl RunningSubscription {
             if is_done || is_due || self.progress_mark.is_none() {
                 (self.is_over, self.progress_mark) = (is_done, Some(mark));
                 self.due = now.checked_add(self.progress);
-                return self.batch(Change::Progress, &[mark], None).map(Some);
+                let progress = batch(&self.columns, Change::Progress, &[mark], None);
+                return progress.map(|rows| Some(rows.into()));
             }
             let due = self.due.unwrap_or(now);
             match &self.source {
@@ -279,10 +287,20 @@ impl RunningSubscription {
         }
     }
 
-    async fn found(&mut self) -> Result<Option<RecordBatch>> {
+    async fn found(&mut self) -> Result<Option<Batch>> {
         match &mut self.source {
             Source::Each(held) => {
                 let mut subscription = held.take().ok_or_else(defect)?;
+                // Another thread takes longer to wake than this takes.
+                let ready = match subscription.ready() {
+                    Ready::Rows(changed) => Some(shared(&self.columns, &changed).map(Some)),
+                    Ready::Nothing => Some(Ok(None)),
+                    Ready::Unknown => None,
+                };
+                if let Some(ready) = ready {
+                    *held = Some(subscription);
+                    return ready;
+                }
                 let stop = self.stop.flag();
                 let find = move || {
                     let found = subscription.next(&stop);
@@ -292,109 +310,128 @@ impl RunningSubscription {
                     self.runtime.spawn_blocking(find).await.map_err(|_| defect())?;
                 *held = Some(subscription);
                 match found.map_err(|error| refused(&error))? {
-                    Some(changed) => self.of_changed(&changed).map(Some),
+                    Some(changed) => shared(&self.columns, &changed).map(Some),
                     None => Ok(None),
                 }
             }
             Source::Again(again) => match again.next(self.beats.mark(), &self.runtime).await? {
                 Some((change, mark, rows)) => {
                     let marks = vec![mark; rows.num_rows()];
-                    self.batch(change, &marks, Some(rows.columns())).map(Some)
+                    let rows = batch(&self.columns, change, &marks, Some(rows.columns()))?;
+                    Ok(Some(rows.into()))
                 }
                 None => Ok(None),
             },
         }
     }
+}
 
-    fn of_changed(&self, changed: &Changed) -> Result<RecordBatch> {
-        let has_fault =
-            |row: usize| changed.matched.get(row).is_some_and(|matched| matched.fault.is_some());
-        let change = |row: usize| match changed.are_gone.get(row) {
-            Some(true) => Change::Delete,
-            _ if has_fault(row) => Change::Fault,
-            _ if changed.is_snapshot => Change::Snapshot,
-            _ => Change::Insert,
-        };
-        let ids = self.ids(&changed.matched)?;
-        let mut columns: Vec<Vec<ArrayRef>> = Vec::new();
-        for batch in changed.rows.batches() {
-            columns.push(batch.map_err(|_| defect())?.columns().to_vec());
-        }
-        let mut joined = match &columns[..] {
-            [one] => one.clone(),
-            parts => {
-                let width = parts.first().map_or(0, Vec::len);
-                let column = |at: usize| {
-                    let parts: Vec<_> = parts.iter().map(|part| part[at].as_ref()).collect();
-                    datafusion::arrow::compute::concat(&parts).map_err(|_| defect())
-                };
-                (0..width).map(column).collect::<Result<_>>()?
-            }
-        };
-        if let Some(ids) = ids {
-            joined.insert(0, ids);
-        }
-        self.batch_of(change, &changed.marks, Some(&joined))
-    }
+/// The rows of a result, as subscriptions with these columns send them.
+struct SharedRows {
+    columns: SchemaRef,
+    rows: Batch,
+}
 
-    /// Returns the ids of the conditions as a column; `None` without conditions.
-    fn ids(&self, matched: &[Matched]) -> Result<Option<ArrayRef>> {
-        if matched.is_empty() {
-            return Ok(None);
-        }
-        let field = self.columns.fields().get(LEADING).ok_or_else(defect)?;
-        Ok(Some(match field.data_type() {
-            DataType::Int64 => {
-                Arc::new(Int64Array::from_iter(matched.iter().map(|it| match it.id {
-                    Value::Integer(id) => Some(id),
-                    _ => None,
-                })))
-            }
-            _ => Arc::new(StringArray::from_iter(matched.iter().map(|it| match &it.id {
-                Value::Text(id) => Some(&**id),
-                _ => None,
-            }))),
-        }))
+/// Returns the rows of a result to send; equal subscriptions share them.
+pub(super) fn shared(columns: &SchemaRef, changed: &Changed) -> Result<Batch> {
+    let make = |changed: &Changed| -> Result<SharedRows> {
+        let rows = Batch::shared(of_changed(columns, changed)?);
+        Ok(SharedRows { columns: Arc::clone(columns), rows })
+    };
+    let shared = changed.derive(make)?;
+    match Arc::ptr_eq(&shared.columns, columns) || shared.columns == *columns {
+        true => Ok(shared.rows.clone()),
+        // The columns were described at another time, when their types were others.
+        false => of_changed(columns, changed).map(Batch::from),
     }
+}
 
-    /// Makes a batch in which all rows have the same kind of change.
-    fn batch(
-        &self,
-        change: Change,
-        marks: &[u64],
-        shown: Option<&[ArrayRef]>,
-    ) -> Result<RecordBatch> {
-        self.batch_of(|_| change, marks, shown)
+fn of_changed(columns: &SchemaRef, changed: &Changed) -> Result<RecordBatch> {
+    let has_fault =
+        |row: usize| changed.matched.get(row).is_some_and(|matched| matched.fault.is_some());
+    let change = |row: usize| match changed.are_gone.get(row) {
+        Some(true) => Change::Delete,
+        _ if has_fault(row) => Change::Fault,
+        _ if changed.is_snapshot => Change::Snapshot,
+        _ => Change::Insert,
+    };
+    let ids = ids(columns, &changed.matched)?;
+    let mut parts: Vec<Vec<ArrayRef>> = Vec::new();
+    for batch in changed.rows.batches() {
+        parts.push(batch.map_err(|_| defect())?.columns().to_vec());
     }
-
-    fn batch_of(
-        &self,
-        change: impl Fn(usize) -> Change,
-        marks: &[u64],
-        shown: Option<&[ArrayRef]>,
-    ) -> Result<RecordBatch> {
-        let count = marks.len();
-        let signs = StringArray::from_iter_values((0..count).map(|row| change(row).sign()));
-        let marks = Int64Array::from_iter_values(marks.iter().map(|mark| *mark as i64));
-        let mut columns: Vec<ArrayRef> = vec![Arc::new(marks), Arc::new(signs)];
-        let fields = &self.columns.fields()[columns.len()..];
-        match shown {
-            Some(shown) => columns.extend(shown.iter().cloned()),
-            None => {
-                columns.extend(fields.iter().map(|field| new_null_array(field.data_type(), count)));
-            }
+    let mut joined = match &parts[..] {
+        [one] => one.clone(),
+        parts => {
+            let width = parts.first().map_or(0, Vec::len);
+            let column = |at: usize| {
+                let parts: Vec<_> = parts.iter().map(|part| part[at].as_ref()).collect();
+                datafusion::arrow::compute::concat(&parts).map_err(|_| defect())
+            };
+            (0..width).map(column).collect::<Result<_>>()?
         }
-        let fields = self.columns.fields().iter().zip(&columns).map(|(field, column)| {
-            let kinds = (kind::of(field.data_type()), kind::of(column.data_type()));
-            let field = field.as_ref().clone().with_data_type(column.data_type().clone());
-            (kinds.0 == kinds.1).then_some(field)
-        });
-        let fields: Option<Vec<Field>> = fields.collect();
-        let changed = || {
-            let said = "a message changed the type of a column; subscribe again";
-            Failure::new(state::UNSUPPORTED, said)
-        };
-        let schema = Schema::new(fields.ok_or_else(changed)?);
-        RecordBatch::try_new(Arc::new(schema), columns).map_err(|_| changed())
+    };
+    if let Some(ids) = ids {
+        joined.insert(0, ids);
     }
+    batch_of(columns, change, &changed.marks, Some(&joined))
+}
+
+/// Returns the ids of the conditions as a column; `None` without conditions.
+fn ids(columns: &SchemaRef, matched: &[Matched]) -> Result<Option<ArrayRef>> {
+    if matched.is_empty() {
+        return Ok(None);
+    }
+    let field = columns.fields().get(LEADING).ok_or_else(defect)?;
+    Ok(Some(match field.data_type() {
+        DataType::Int64 => Arc::new(Int64Array::from_iter(matched.iter().map(|it| match it.id {
+            Value::Integer(id) => Some(id),
+            _ => None,
+        }))),
+        _ => Arc::new(StringArray::from_iter(matched.iter().map(|it| match &it.id {
+            Value::Text(id) => Some(&**id),
+            _ => None,
+        }))),
+    }))
+}
+
+/// Makes a batch in which all rows have the same kind of change.
+fn batch(
+    columns: &SchemaRef,
+    change: Change,
+    marks: &[u64],
+    shown: Option<&[ArrayRef]>,
+) -> Result<RecordBatch> {
+    batch_of(columns, |_| change, marks, shown)
+}
+
+fn batch_of(
+    described: &SchemaRef,
+    change: impl Fn(usize) -> Change,
+    marks: &[u64],
+    shown: Option<&[ArrayRef]>,
+) -> Result<RecordBatch> {
+    let count = marks.len();
+    let signs = StringArray::from_iter_values((0..count).map(|row| change(row).sign()));
+    let marks = Int64Array::from_iter_values(marks.iter().map(|mark| *mark as i64));
+    let mut columns: Vec<ArrayRef> = vec![Arc::new(marks), Arc::new(signs)];
+    let fields = &described.fields()[columns.len()..];
+    match shown {
+        Some(shown) => columns.extend(shown.iter().cloned()),
+        None => {
+            columns.extend(fields.iter().map(|field| new_null_array(field.data_type(), count)));
+        }
+    }
+    let fields = described.fields().iter().zip(&columns).map(|(field, column)| {
+        let kinds = (kind::of(field.data_type()), kind::of(column.data_type()));
+        let field = field.as_ref().clone().with_data_type(column.data_type().clone());
+        (kinds.0 == kinds.1).then_some(field)
+    });
+    let fields: Option<Vec<Field>> = fields.collect();
+    let changed = || {
+        let said = "a message changed the type of a column; subscribe again";
+        Failure::new(state::UNSUPPORTED, said)
+    };
+    let schema = Schema::new(fields.ok_or_else(changed)?);
+    RecordBatch::try_new(Arc::new(schema), columns).map_err(|_| changed())
 }

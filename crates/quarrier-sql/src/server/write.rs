@@ -37,6 +37,9 @@ pub(super) enum Write {
     Delete(Removal),
 }
 
+/// Maximum number of rows of a small INSERT.
+const SMALL_ROWS_MAX: usize = 64;
+
 /// Maximum size of the keys of a DELETE, which are held in memory.
 const KEYS_BYTES_MAX: usize = 256 << 20;
 
@@ -84,7 +87,6 @@ pub(super) async fn prepare(
         }
         Some(ast::Statement::Insert(tree)) => {
             let table = written_to(engine, &table_of(tree)?).await?;
-            let are_all = tree.columns.is_empty();
             let insert = insert(tree, &table, &key_of(engine, &table.name)?)?;
             let count = parameters::count(text)?;
             let kinds = match &insert.rows {
@@ -92,7 +94,7 @@ pub(super) async fn prepare(
                 Rows::Values(_) => insert.kinds(text, declared)?,
                 Rows::Query(query) => parameters::kinds(engine, query, count, declared).await?,
             };
-            ("INSERT 0", kinds, Write::Insert { insert, are_all })
+            return Ok(insertion(insert, tree, kinds));
         }
         Some(ast::Statement::Update(tree)) => {
             let table = written_to(engine, &table_of_update(tree)?).await?;
@@ -110,6 +112,45 @@ pub(super) async fn prepare(
     };
     let (tag, inner) = (tag.to_string(), Arc::new(write));
     Ok(Prepared { parameters, columns: None, tag, changes: true, inner })
+}
+
+fn insertion(insert: Insert, tree: &ast::Insert, parameters: Vec<u32>) -> Prepared {
+    let are_all = tree.columns.is_empty();
+    let (tag, inner) = ("INSERT 0".to_string(), Arc::new(Write::Insert { insert, are_all }));
+    Prepared { parameters, columns: None, tag, changes: true, inner }
+}
+
+/// Converts an INSERT of a few values into a declared table, which takes less time than a switch to another
+/// thread. `None` for other statements, and for invalid ones.
+pub(super) fn prepare_now(engine: &Engine, text: &str, declared: &[u32]) -> Option<Prepared> {
+    let mut statements = engine.shallow_statements(text)?;
+    let statement = statements.pop().filter(|_| statements.is_empty())?;
+    let Some(ast::Statement::Insert(tree)) = statement.tree() else { return None };
+    let table = engine.shown(&table_of(tree).ok()?).map(info)?;
+    if !(table.is_declared && table.grows) {
+        return None;
+    }
+    let insert = insert(tree, &table, &key_of(engine, &table.name).ok()?).ok()?;
+    let kinds = match parameters::count(text).ok()? {
+        0 => Vec::new(),
+        _ => insert.kinds(text, declared).ok()?,
+    };
+    match insert.rows {
+        Rows::Values(_) => Some(insertion(insert, tree, kinds)),
+        Rows::Query(_) => None,
+    }
+}
+
+impl Write {
+    /// Whether it takes less time than a switch to another thread.
+    pub(super) fn is_small(&self) -> bool {
+        match self {
+            Write::Insert { insert: Insert { rows: Rows::Values(rows), .. }, .. } => {
+                rows.len() <= SMALL_ROWS_MAX
+            }
+            _ => false,
+        }
+    }
 }
 
 /// Returns the current state of a table, if it accepts messages.
@@ -215,7 +256,8 @@ async fn removed(
     let mut rows = queried(engine, &removal.query, parameters).await?;
     let (mut count, mut lines) = (0, Vec::new());
     while let Some(batch) = rows.batches.next().await {
-        for row in values(&batch?)? {
+        let batch = batch?;
+        for row in values(&batch)? {
             message(removal.key.iter().map(String::as_str).zip(&row), &mut lines)?;
             count += 1;
         }
@@ -245,11 +287,11 @@ async fn queried(engine: &Engine, query: &str, values: &[Value]) -> Result<quarr
 }
 
 async fn made(engine: &Engine, create: &Create) -> Result<Reply> {
-    let Create { name, definition, is_optional } = create;
+    let Create { name, definition, retention, is_optional } = create;
     let is_made = match engine.shown(name) {
         Some(_) => false,
         None => {
-            let made = engine.make(name, definition.clone()).await;
+            let made = engine.make(name, (definition.clone(), *retention)).await;
             made.map_err(|error| failed(&error))?.map_err(|error| of_folder(&error))?
         }
     };
@@ -272,7 +314,8 @@ async fn selected(
     insert.check(rows.schema.fields().len(), are_all)?;
     let (mut count, mut messages) = (0, Vec::new());
     while let Some(batch) = rows.batches.next().await {
-        for row in values(&batch?)? {
+        let batch = batch?;
+        for row in values(&batch)? {
             insert.message(row, &mut messages)?;
             count += 1;
             if messages.len() >= HANDED_BYTES {

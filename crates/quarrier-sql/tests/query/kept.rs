@@ -83,3 +83,54 @@ fn a_server_serves_stored_tables() {
     assert_eq!(text(&served.psql(&["-c", "\\dt"]).stdout), "public|orders|table|quarrier\n");
     assert_eq!(served.end(), Some(0));
 }
+
+#[test]
+fn a_server_removes_the_oldest_rows_of_a_bounded_table() {
+    let folder = Folder::new();
+    let served = serve(&folder, &["--data", "d", "--segment", "4M"]);
+    let with = |bounds: &str| format!("CREATE TABLE t (id bigint) WITH (retention = {bounds})");
+    for wrong in ["'a while'", "7", "''"] {
+        let said = served.refused(&with(wrong));
+        assert!(said.contains("'7 days, 10 GB'"), "{said}");
+    }
+    served.ask(&with("'7 days, 1KB'"));
+    served.ask(
+        "CREATE TABLE k (id bigint PRIMARY KEY) WITH (retention='1KB', on_conflict='replace')",
+    );
+    for id in 0..60 {
+        for table in ["t", "k"] {
+            served.ask(&format!("INSERT INTO {table} VALUES ({id}), ({})", id + 1_000));
+        }
+    }
+    let count = |table: &str| -> u64 {
+        served.ask(&format!("SELECT count(*) FROM {table}")).trim().parse().unwrap()
+    };
+    let started = std::time::Instant::now();
+    while count("t") > 110 || count("k") > 110 {
+        assert!(started.elapsed().as_secs() < 60, "{} and {} rows", count("t"), count("k"));
+        std::thread::sleep(std::time::Duration::from_millis(100));
+    }
+    for table in ["t", "k"] {
+        let newest = served.ask(&format!("SELECT max(id), min(id) > 0 FROM {table}"));
+        assert_eq!(newest, "1059|t\n", "{table}");
+    }
+    assert_eq!(served.end(), Some(0));
+}
+
+#[test]
+fn a_server_that_stops_stores_the_columns_of_tables_that_have_grown() {
+    let folder = Folder::new();
+    let served = serve(&folder, &["--data", "d"]);
+    served.ask("CREATE TABLE t (id bigint, note text)");
+    for id in 0..40 {
+        served.ask(&format!("INSERT INTO t VALUES ({id}, '{}')", "note ".repeat(10_000)));
+    }
+    assert_eq!(served.ask("SELECT count(*) FROM t"), "40\n");
+    let columns = folder.path("d").join("table1.columns");
+    assert!(!columns.exists());
+    assert_eq!(served.end(), Some(0));
+    assert!(columns.exists());
+    let served = serve(&folder, &["--data", "d"]);
+    assert_eq!(served.ask("SELECT count(*), sum(id) FROM t"), "40|780\n");
+    assert_eq!(served.end(), Some(0));
+}

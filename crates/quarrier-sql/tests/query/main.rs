@@ -4,6 +4,9 @@
 #![allow(clippy::disallowed_methods, reason = "a test may panic if the system refuses a thread")]
 
 mod accounts;
+#[path = "../../../quarrier-remote/tests/kit/bucket.rs"]
+#[allow(dead_code, reason = "shared by the tests of several crates")]
+mod bucket;
 mod changing;
 mod clauses;
 mod correlated;
@@ -37,6 +40,7 @@ mod prompt;
 mod pushdown;
 mod random;
 mod remote;
+mod remote_parquet;
 mod rules;
 mod serve;
 #[path = "../../../quarrier-cli/tests/cli/surroundings.rs"]

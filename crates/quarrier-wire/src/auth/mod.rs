@@ -3,6 +3,7 @@
 mod scram;
 mod tls;
 mod users;
+mod wrong;
 
 pub use tls::{Tls, TlsError};
 pub use users::{Users, UsersError, made_line};
@@ -15,3 +16,4 @@ fn is_same(one: &[u8], other: &[u8]) -> bool {
 }
 
 pub(crate) use scram::{Exchange, MECHANISM};
+pub(crate) use wrong::WrongPasswords;

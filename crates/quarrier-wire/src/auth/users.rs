@@ -135,8 +135,12 @@ impl Users {
         (Verifier { rounds, salt, stored_key: vec![0; 32], server_key: vec![0; 32] }, false)
     }
 
-    /// Whether this is the user's password. Takes a millisecond the first time.
-    pub fn is_right(&self, name: &str, password: &str) -> bool {
+    /// Whether this password was found to be the user's recently. Takes a microsecond.
+    pub fn is_remembered(&self, name: &str, password: &str) -> bool {
+        lock(&self.right).contains_key(&self.digest(name, password))
+    }
+
+    fn digest(&self, name: &str, password: &str) -> [u8; 32] {
         let mut both = hmac::Context::with_key(&self.pretence);
         both.update(&(name.len() as u64).to_be_bytes());
         both.update(name.as_bytes());
@@ -144,7 +148,12 @@ impl Users {
         let tag = both.sign();
         let mut seen = [0; 32];
         seen.copy_from_slice(tag.as_ref());
-        if lock(&self.right).contains_key(&seen) {
+        seen
+    }
+
+    /// Whether this is the user's password. Takes a millisecond the first time.
+    pub fn is_right(&self, name: &str, password: &str) -> bool {
+        if self.is_remembered(name, password) {
             return true;
         }
         let (verifier, is_known) = self.verifier(name);
@@ -155,7 +164,7 @@ impl Users {
             if right.len() >= REMEMBERED_MAX {
                 right.clear();
             }
-            right.insert(seen, name.to_string());
+            right.insert(self.digest(name, password), name.to_string());
         }
         is_right
     }
@@ -239,6 +248,7 @@ mod tests {
         let line = made_line("a\"b", "secret").unwrap();
         let users = Users::of(&format!("# users\n\n{line}\n"), "users").unwrap();
         assert!(users.is_right("a\"b", "secret") && users.is_right("a\"b", "secret"));
+        assert!(users.is_remembered("a\"b", "secret") && !users.is_remembered("a\"b", "Secret"));
         assert!(!users.is_right("a\"b", "Secret") && !users.is_right("c", "secret"));
         assert!(!line.contains("secret"));
     }

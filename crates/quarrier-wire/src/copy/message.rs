@@ -1,8 +1,8 @@
 //! Writes rows as messages: one JSON object per line, as tables of messages store them.
 
-use crate::answers::Value;
 use crate::failure::{Failure, Result, state};
 use crate::rows::quoted;
+use crate::value::Value;
 
 /// Appends a row as a message, with a field for each value that is not NULL.
 ///
@@ -29,7 +29,8 @@ pub fn message<'v>(
     Ok(())
 }
 
-fn json(value: &Value, out: &mut Vec<u8>) -> Result<()> {
+/// Appends a value.
+pub(super) fn json(value: &Value, out: &mut Vec<u8>) -> Result<()> {
     match value {
         Value::Null => out.extend_from_slice(b"null"),
         Value::Bool(value) => out.extend_from_slice(if *value { b"true" } else { b"false" }),

@@ -1,7 +1,13 @@
 //! COPY: writes rows for the client, and converts the client's rows to messages.
 
+mod cell;
+mod digits;
+mod direct;
+mod fields;
 mod message;
 mod read;
+#[cfg(test)]
+mod twin;
 mod write;
 
 pub use message::message;

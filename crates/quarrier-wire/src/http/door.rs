@@ -1,24 +1,24 @@
 //! Access control of HTTP. A browser sends requests for any page that it shows, so a server for
 //! this machine checks the names of host and origin: pages of other sites must not reach it.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Duration;
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use hyper::Request;
 use hyper::header::{self, HeaderMap};
-use tokio::time::sleep;
 
 use crate::board::add;
 use crate::failure::{Failure, Result, state};
 use crate::shared::Shared;
 
-/// The delay after a wrong password.
-const WRONG_PASSWORD_TIME: Duration = Duration::from_millis(500);
-
 /// Authorizes a request; returns its user.
-pub(super) async fn checked<B>(request: &Request<B>, shared: &Arc<Shared>) -> Result<String> {
+pub(super) async fn checked<B>(
+    request: &Request<B>,
+    peer: SocketAddr,
+    shared: &Arc<Shared>,
+) -> Result<String> {
     let headers = request.headers();
     let host =
         one(headers, header::HOST)?.ok_or_else(|| denied("the request has no Host header"))?;
@@ -44,23 +44,24 @@ pub(super) async fn checked<B>(request: &Request<B>, shared: &Arc<Shared>) -> Re
     }
     let wrong = || Failure::new(state::PASSWORD, "user name and password required");
     let (user, password) = basic(headers).ok_or_else(wrong)?;
-    let is_right = {
-        // Deriving the key takes a millisecond, during which other connections continue.
-        let shared = Arc::clone(shared);
-        let (user, password) = (user.clone(), password);
-        let judged = tokio::task::spawn_blocking(move || {
-            shared.users.as_ref().is_some_and(|users| users.is_right(&user, &password))
-        });
-        judged.await.unwrap_or(false)
-    };
-    if is_right {
+    if users.is_remembered(&user, &password) || is_right(shared, &user, password).await {
         return Ok(user);
     }
-    let _ = users;
     add(&shared.board.counts.wrong_passwords, 1);
-    sleep(WRONG_PASSWORD_TIME).await;
     let said = format!("password authentication failed for user \"{user}\"");
-    Err(Failure::new(state::PASSWORD, said))
+    let failure = Failure::new(state::PASSWORD, said);
+    shared.wrong_passwords.delay(&*shared.log, (peer, &failure)).await;
+    Err(failure)
+}
+
+/// Derives the key of a password, which takes a millisecond, while other connections continue.
+async fn is_right(shared: &Arc<Shared>, user: &str, password: String) -> bool {
+    let _turn = shared.wrong_passwords.derivation().await;
+    let (deriving, user) = (Arc::clone(shared), user.to_string());
+    let judged = tokio::task::spawn_blocking(move || {
+        deriving.users.as_ref().is_some_and(|users| users.is_right(&user, &password))
+    });
+    judged.await.unwrap_or(false)
 }
 
 fn denied(what: &str) -> Failure {

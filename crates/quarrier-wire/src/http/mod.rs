@@ -76,7 +76,7 @@ async fn answered(
 ) -> Response<Body> {
     add(&shared.board.counts.requests, 1);
     let path = request.uri().path().to_string();
-    let mut response = match door::checked(&request, shared).await {
+    let mut response = match door::checked(&request, peer, shared).await {
         Ok(user) => {
             let application = request.headers().get(header::USER_AGENT);
             let application = application.and_then(|it| it.to_str().ok()).unwrap_or_default();
@@ -91,12 +91,7 @@ async fn answered(
                 Err(failure) => failed(&failure),
             }
         }
-        Err(refused) => {
-            if refused.state == state::PASSWORD {
-                (shared.log)(&format!("{peer}: {refused}"));
-            }
-            failed(&refused)
-        }
+        Err(refused) => failed(&refused),
     };
     let headers = response.headers_mut();
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));

@@ -6,8 +6,8 @@ use arrow_array::RecordBatch;
 use arrow_ipc::writer::StreamWriter;
 use arrow_schema::SchemaRef;
 use bytes::Bytes;
-use futures::StreamExt;
 use futures::stream::{self, BoxStream};
+use futures::{StreamExt, TryStreamExt};
 use hyper::body::Incoming;
 use hyper::header::{self, HeaderValue};
 use hyper::{Method, Request, Response};
@@ -17,7 +17,7 @@ use crate::answers::{Asker, Reply, Rows, Stop};
 use crate::board::{Begun, Ending};
 use crate::copy;
 use crate::failure::{Failure, Result, state};
-use crate::rows::{View, row_object};
+use crate::rows::{Batch, View, row_object};
 use crate::shared::Shared;
 use crate::sql::{CopyFormat, CopyOptions, split};
 
@@ -258,9 +258,7 @@ fn streamed(flow: Flow, rows: Rows) -> Result<Response<Body>> {
 }
 
 /// Cuts a batch so that no piece of text is large.
-fn cut(
-    batches: BoxStream<'static, Result<RecordBatch>>,
-) -> BoxStream<'static, Result<RecordBatch>> {
+fn cut(batches: BoxStream<'static, Result<Batch>>) -> BoxStream<'static, Result<RecordBatch>> {
     let cut = batches.flat_map(|batch| {
         let pieces = match batch {
             Err(failure) => vec![Err(failure)],
@@ -316,6 +314,7 @@ fn broken(error: impl std::fmt::Display) -> Failure {
 fn arrow(flow: Flow, rows: Rows) -> Result<BoxStream<'static, Result<Bytes>>> {
     let Rows { schema, batches, .. } = rows;
     let writer = StreamWriter::try_new(Vec::new(), &schema).map_err(broken)?;
+    let batches = batches.map_ok(Batch::into_rows).boxed();
     let stream = stream::unfold(Some((flow, batches, writer, schema)), |going| async {
         let (mut flow, mut batches, mut writer, schema) = going?;
         let next = flow.until(async { batches.next().await.transpose() }).await;

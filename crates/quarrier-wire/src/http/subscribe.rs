@@ -19,7 +19,7 @@ use hyper::{Request, Response};
 use crate::answers::{Asker, Reply, Stop};
 use crate::board::Begun;
 use crate::failure::{Failure, Result, state};
-use crate::rows::{View, quoted, row_object};
+use crate::rows::{Batch, FormKey, View, quoted, row_object};
 use crate::shared::Shared;
 use crate::sql::{SubscribeText, split, subscribe_text};
 
@@ -101,7 +101,7 @@ impl Drop for Flow {
 
 fn events(
     flow: Flow,
-    batches: BoxStream<'static, Result<RecordBatch>>,
+    batches: BoxStream<'static, Result<Batch>>,
 ) -> BoxStream<'static, Result<Bytes>> {
     let events = stream::unfold(Some((flow, batches)), |going| async {
         let (flow, mut batches) = going?;
@@ -110,7 +110,7 @@ fn events(
             () = flow.stop.wait() => Err(flow.begun.running.ended()),
             batch = batches.next() => batch.transpose(),
         };
-        let written = next.and_then(|batch| batch.as_ref().map(written).transpose());
+        let written = next.and_then(|batch| batch.as_ref().map(shared).transpose());
         match written {
             Ok(None) => None,
             Ok(Some((bytes, rows))) => {
@@ -127,8 +127,13 @@ fn events(
     events.boxed()
 }
 
-/// Writes rows as events; returns their number as well.
-fn written(batch: &RecordBatch) -> Result<(Bytes, u64)> {
+/// Returns rows as events, which equal subscriptions share, and their number.
+fn shared(batch: &Batch) -> Result<(Bytes, u64)> {
+    Ok((batch.encoded(FormKey::Events, written)?, batch.num_rows() as u64))
+}
+
+/// Writes rows as events.
+fn written(batch: &RecordBatch) -> Result<Vec<u8>> {
     let schema = batch.schema_ref();
     let columns = batch.columns().iter().map(View::of).collect::<Result<Vec<_>>>()?;
     let names: Vec<&str> = schema.fields().iter().map(|it| it.name().as_str()).collect();
@@ -173,7 +178,7 @@ fn written(batch: &RecordBatch) -> Result<(Bytes, u64)> {
         }
         out.extend_from_slice(b"\n\n");
     }
-    Ok((Bytes::from(out), batch.num_rows() as u64))
+    Ok(out)
 }
 
 fn of_failure(failure: &Failure) -> Bytes {

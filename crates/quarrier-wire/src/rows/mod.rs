@@ -1,6 +1,7 @@
 //! Reads columns of Arrow value by value, and writes them as PostgreSQL does, in text and in
 //! binary, and as JSON.
 
+mod batch;
 mod binary;
 mod json;
 mod number;
@@ -8,14 +9,15 @@ mod text;
 mod time;
 mod view;
 
-pub(crate) use json::{quoted, row_object};
+pub use batch::Batch;
+pub(crate) use batch::FormKey;
+pub(crate) use json::{is_plain, quoted, row_object};
 pub(crate) use view::View;
 
 use arrow_array::RecordBatch;
 
-use crate::answers::Value;
 use crate::failure::{Failure, Result, state};
-use crate::value;
+use crate::value::{self, Value};
 
 /// Returns rows as values.
 ///

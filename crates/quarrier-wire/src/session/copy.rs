@@ -94,7 +94,9 @@ impl Session {
         let is_binary = options.format == CopyFormat::Binary;
         self.wire.out.copy_begins(b'G', is_binary, columns.len());
         let reader = Reader::new(options.clone(), columns);
+        self.wire.is_bulk = true;
         let done = self.copied_in(reader, ingest, &activity).await;
+        self.wire.is_bulk = false;
         match done {
             Ok((rows, marks)) => {
                 add(&self.shared.board.counts.messages, marks.messages);
@@ -133,7 +135,8 @@ impl Session {
                 }
             }
             if messages.len() >= HANDED_BYTES {
-                let handed = Bytes::from(std::mem::take(&mut messages));
+                let room = Vec::with_capacity(HANDED_BYTES + HANDED_BYTES / 4);
+                let handed = Bytes::from(std::mem::replace(&mut messages, room));
                 until(&mut self.wire, activity, ingest.push(handed)).await?;
             }
         }

@@ -2,11 +2,9 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Duration;
 
 use ring::rand::{SecureRandom, SystemRandom};
 use tokio::net::TcpStream;
-use tokio::time::sleep;
 
 use crate::answers::Asker;
 use crate::auth::{Exchange, MECHANISM, Users};
@@ -22,8 +20,6 @@ use super::wire::Wire;
 
 /// Maximum bytes of a step of SASL.
 const STEP_BYTES_MAX: usize = 4 << 10;
-/// The delay after a wrong password.
-const WRONG_PASSWORD_TIME: Duration = Duration::from_millis(500);
 /// The first byte of TLS, which clients may send without a request.
 const TLS_HANDSHAKE: u8 = 0x16;
 
@@ -44,8 +40,7 @@ pub(super) async fn greet(
         Err(failure) => {
             if failure.state == state::PASSWORD {
                 add(&shared.board.counts.wrong_passwords, 1);
-                (shared.log)(&format!("{peer}: {failure}"));
-                sleep(WRONG_PASSWORD_TIME).await;
+                shared.wrong_passwords.delay(&*shared.log, (peer, &failure)).await;
             }
             wire.out.error(&failure);
             let _ = wire.flush().await;

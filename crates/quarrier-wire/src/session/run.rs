@@ -6,13 +6,14 @@ use arrow_array::RecordBatch;
 use futures::{FutureExt, StreamExt};
 use tokio::time::{Instant, sleep, sleep_until, timeout_at};
 
-use crate::answers::{Prepared, Stop, Value};
+use crate::answers::{Prepared, Stop};
 use crate::board::Ending;
 use crate::copy::{self, BINARY_BEGIN};
 use crate::failure::{Failure, Result, state};
 use crate::protocol::{Column, MessageBuffer};
-use crate::rows::View;
+use crate::rows::{Batch, FormKey, View};
 use crate::sql::{CopyFormat, CopyOptions};
+use crate::value::Value;
 
 use super::state::{Activity, Begins, Columns, Cursor, Session};
 use super::wire::Wire;
@@ -117,11 +118,12 @@ pub(super) async fn send_rows(
         let Some(batch) = cursor.batch.take() else { continue };
         let wanted = usize::try_from(rows_max - rows).unwrap_or(usize::MAX);
         let count = batch.num_rows().min(ROWS_AT_ONCE).min(wanted);
-        let part = batch.slice(0, count);
         if count < batch.num_rows() {
-            cursor.batch = Some(batch.slice(count, batch.num_rows() - count));
+            cursor.batch = Some(batch.slice(count, batch.num_rows() - count).into());
+            written(&batch.slice(0, count), form, &mut wire.out)?;
+        } else {
+            write_all(&batch, form, &mut wire.out)?;
         }
-        written(&part, form, &mut wire.out)?;
         activity.begun.sent(count as u64);
         rows += count as u64;
         if wire.out.waiting().len() >= WAITING_BYTES {
@@ -183,6 +185,32 @@ async fn next(
             cursor.is_over = true;
             Ok(Next::Never)
         }
+    }
+}
+
+/// Writes all rows of a batch; those that go to several clients are encoded once.
+fn write_all(batch: &Batch, form: &Form<'_>, out: &mut MessageBuffer) -> Result<()> {
+    let key = match form {
+        _ if !batch.is_shared() => None,
+        Form::Rows(formats) => Some(FormKey::Rows(formats.to_vec())),
+        // The first row of a binary COPY has the head.
+        Form::Copy(options, _) => (options.format != CopyFormat::Binary)
+            .then(|| FormKey::Copy(CopyOptions::clone(options))),
+        Form::Nothing => None,
+    };
+    let Some(key) = key else { return written(batch, form, out) };
+    let encode = |rows: &RecordBatch| {
+        let mut encoded = MessageBuffer::default();
+        written(rows, form, &mut encoded)?;
+        Ok(encoded.waiting().to_vec())
+    };
+    match batch.encoded(key, encode) {
+        Ok(bytes) => {
+            out.raw(&bytes);
+            Ok(())
+        }
+        // Send the rows before the one that cannot be written.
+        Err(_) => written(batch, form, out),
     }
 }
 

@@ -4,16 +4,17 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use arrow_array::RecordBatch;
 use futures::stream::BoxStream;
 use tokio::time::Instant;
 
-use crate::answers::{Asker, Durable, Prepared, Reply, Stop, Value};
+use crate::answers::{Asker, Durable, Prepared, Reply, Stop};
 use crate::board::{Begun, Present};
 use crate::failure::{Failure, Result, state};
 use crate::kind;
+use crate::rows::Batch;
 use crate::shared::Shared;
 use crate::sql::Utility;
+use crate::value::Value;
 
 use super::greet::secret;
 use super::settings::Settings;
@@ -70,9 +71,9 @@ pub(super) type Columns = Arc<[(String, u32)]>;
 /// Rows of a running statement.
 pub(super) struct Cursor {
     pub(super) columns: Columns,
-    pub(super) batches: BoxStream<'static, Result<RecordBatch>>,
+    pub(super) batches: BoxStream<'static, Result<Batch>>,
     /// The rest of the last batch.
-    pub(super) batch: Option<RecordBatch>,
+    pub(super) batch: Option<Batch>,
     pub(super) stop: Stop,
     pub(super) is_over: bool,
     /// Whether the rows have no end.

@@ -20,6 +20,8 @@ const SMALL_BYTES: usize = 64 << 10;
 const AHEAD_BYTES: usize = 64 << 10;
 /// Minimum free space of the buffer before a read.
 const READ_BYTES: usize = 4 << 10;
+/// Minimum free space while rows of a COPY arrive.
+const BULK_READ_BYTES: usize = 64 << 10;
 /// Bytes to read at once for a large message.
 const LARGE_READ_BYTES: usize = 256 << 10;
 
@@ -30,6 +32,8 @@ pub(super) struct Wire {
     came: BytesMut,
     /// Bytes that the current message takes.
     wanted: usize,
+    /// Whether the client sends many messages in a row, so that large reads save system calls.
+    pub(super) is_bulk: bool,
     held: Option<Held>,
     pub(super) board: Option<Arc<Board>>,
 }
@@ -49,6 +53,7 @@ impl Wire {
             out: MessageBuffer::default(),
             came: BytesMut::new(),
             wanted: 0,
+            is_bulk: false,
             held: None,
             board: None,
         }
@@ -113,7 +118,8 @@ impl Wire {
     /// Waits for more bytes. Returns false if the client disconnected.
     pub(super) async fn more(&mut self) -> io::Result<bool> {
         let missing = self.wanted.saturating_sub(self.came.len());
-        let room = missing.clamp(READ_BYTES, LARGE_READ_BYTES);
+        let least = if self.is_bulk { BULK_READ_BYTES } else { READ_BYTES };
+        let room = missing.clamp(least, LARGE_READ_BYTES);
         // An idle connection has no buffer: allocate one when there is something to read.
         if self.came.capacity() == 0
             && let Socket::Plain(stream) = &self.socket

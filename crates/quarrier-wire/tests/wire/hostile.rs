@@ -1,6 +1,7 @@
 //! Hostile and broken clients.
 
 use std::io::{Read, Write};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use proptest::collection::vec;
@@ -8,7 +9,7 @@ use proptest::prelude::*;
 use quarrier_core::sync::lock;
 use quarrier_wire::{Limits, Users, made_line};
 
-use crate::client::{Client, connect, framed, kinds, startup};
+use crate::client::{Client, connect, framed, get, kinds, startup};
 use crate::protocol::wait_for;
 use crate::toy::{Served, served, served_to};
 
@@ -119,10 +120,21 @@ fn one_client_too_many_is_refused_and_others_continue() {
 fn nobody_connects_without_a_password() {
     let line = made_line("ann", "pencil").unwrap();
     let served = served_to(Some(Users::of(&line, "users").unwrap()), Limits::default());
+    assert_eq!(guess(served.postgres), "28P01");
+    assert!(lock(&served.said).iter().any(|line| line.contains("\"ann\"")));
+    // Statements before the password are not accepted.
     let mut client = Client { stream: connect(served.postgres), key: Vec::new() };
     client.send(&startup(&[("user", "ann")]));
-    let asked = client.next().unwrap();
-    assert_eq!(asked.body, b"\0\0\0\x0aSCRAM-SHA-256\0\0");
+    client.send(&framed(b'Q', b"SELECT 1\0"));
+    client.next().unwrap();
+    assert_eq!(client.next().unwrap().field('C'), "08P01");
+}
+
+/// Sends a wrong password, and receives the answer.
+fn guess(address: std::net::SocketAddr) -> String {
+    let mut client = Client { stream: connect(address), key: Vec::new() };
+    client.send(&startup(&[("user", "ann")]));
+    assert_eq!(client.next().unwrap().body, b"\0\0\0\x0aSCRAM-SHA-256\0\0");
     let mut first = b"SCRAM-SHA-256\0".to_vec();
     first.extend(9_u32.to_be_bytes());
     first.extend(b"n,,n=,r=a");
@@ -133,15 +145,48 @@ fn nobody_connects_without_a_password() {
     let proof = "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=";
     client.send(&framed(b'p', format!("c=biws,{nonce},p={proof}").as_bytes()));
     let refused = client.next().unwrap();
-    assert_eq!(refused.field('C'), "28P01");
     assert!(client.next().is_none());
-    assert!(lock(&served.said).iter().any(|line| line.contains("\"ann\"")));
-    // Statements before the password are not accepted.
-    let mut client = Client { stream: connect(served.postgres), key: Vec::new() };
-    client.send(&startup(&[("user", "ann")]));
-    client.send(&framed(b'Q', b"SELECT 1\0"));
-    client.next().unwrap();
-    assert_eq!(client.next().unwrap().field('C'), "08P01");
+    refused.field('C')
+}
+
+#[test]
+fn wrong_passwords_in_a_loop_leave_the_log_small_and_others_unharmed() {
+    const GUESSERS: usize = 40;
+    const MORE: &str = " more wrong passwords in the last second";
+    let line = made_line("ann", "pencil").unwrap();
+    let served = served_to(Some(Users::of(&line, "users").unwrap()), Limits::default());
+    let right = "Authorization: Basic YW5uOnBlbmNpbA==\r\n";
+    let wrong = "Authorization: Basic YW5uOmVyYXNlcg==\r\n";
+    std::thread::scope(|threads| {
+        let guessers: Vec<_> = (0..GUESSERS)
+            .map(|number| {
+                let served = &served;
+                threads.spawn(move || {
+                    for _ in 0..2 {
+                        match number % 2 {
+                            0 => assert_eq!(guess(served.postgres), "28P01"),
+                            _ => assert_eq!(get(served.http, "/status", wrong).0, 401),
+                        }
+                    }
+                })
+            })
+            .collect();
+        while guessers.iter().any(|it| !it.is_finished()) {
+            assert_eq!(get(served.http, "/status", right).0, 200);
+        }
+    });
+    let board = &served.board.counts.wrong_passwords;
+    assert_eq!(board.load(Ordering::Acquire), 2 * GUESSERS as u64);
+    // Each second has a few lines and one about the others, which comes with its end.
+    let logged = || -> usize {
+        let said = lock(&served.said);
+        let counts = said.iter().map(|line| match line.strip_suffix(MORE) {
+            Some(count) => count.parse().unwrap(),
+            None => 1,
+        });
+        counts.sum()
+    };
+    wait_for(|| logged() == 2 * GUESSERS);
 }
 
 fn message() -> impl Strategy<Value = Vec<u8>> {

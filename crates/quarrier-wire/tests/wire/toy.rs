@@ -14,11 +14,11 @@ use arrow_array::{
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use bytes::Bytes;
 use futures::future::BoxFuture;
-use futures::{FutureExt, StreamExt, stream};
+use futures::{FutureExt, StreamExt, TryStreamExt, stream};
 use quarrier_core::sync::lock;
 use quarrier_wire::{
-    Answers, Asker, Board, Config, Failure, Ingest, IngestTarget, Limits, Marks, Prepared, Reply,
-    Result, Rows, Server, Stop, TableInfo, Users, Value, kind, state,
+    Answers, Asker, Batch, Board, Config, Failure, Ingest, IngestTarget, Limits, Marks, Prepared,
+    Reply, Result, Rows, Server, Stop, TableInfo, Users, Value, kind, state,
 };
 use tokio::runtime::Runtime;
 use tokio::sync::oneshot;
@@ -166,6 +166,7 @@ impl Toy {
             _ => stream::iter([Ok(one("one", Arc::new(Int32Array::from(vec![1]))))]).boxed(),
         };
         lock(&self.stopped).push(stop.clone());
+        let batches = batches.map_ok(Batch::from).boxed();
         Ok(Reply::Rows(Rows { schema, batches, is_live: false }))
     }
 }

@@ -14,7 +14,7 @@ use datafusion::common::{DataFusionError, Result};
 use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, TableType};
 use datafusion::physical_plan::ExecutionPlan;
 use quarrier::carve::{Begin, Watch, describe_skimmed};
-use quarrier::{OpenOptions, Opener, Sources};
+use quarrier::{Opener, Sources};
 use quarrier_carve::folder::Row;
 use quarrier_carve::{Status, format};
 use quarrier_core::sync::{into_inner, lock};
@@ -187,7 +187,7 @@ impl Finds for Carving {
             .keep_broken(is_any_broken)
             .statuses(Some(self.statuses.clone()))
             .digests(out.columns().contains(&DIGEST));
-        let opener = Opener::new(OpenOptions::default(), &self.host.environment, &stop);
+        let opener = Opener::new(self.host.open.clone(), &self.host.environment, &stop);
         for opened in Sources::of([&self.source]).open(&opener) {
             let mut opened = opened.map_err(failed)?;
             self.notes.add_notices(opened.notice_line());

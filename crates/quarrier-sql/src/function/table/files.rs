@@ -9,7 +9,7 @@ use datafusion::common::{DataFusionError, Result};
 use datafusion::logical_expr::{Expr, TableType};
 use datafusion::physical_plan::ExecutionPlan;
 use quarrier::source::line_of;
-use quarrier::{OpenOptions, Opener, Sources};
+use quarrier::{Opener, Sources};
 
 use super::plan::{Finds, FoundExec, Out};
 use super::rows::{self, RowsOut, pairs, text, whole};
@@ -123,7 +123,7 @@ impl Finds for Listing {
     fn find(&self, out: &mut Out) -> Result<()> {
         let stop = Arc::clone(out.stop());
         let request = quarrier::Files::new().deleted(true);
-        let opener = Opener::new(OpenOptions::default(), &self.host.environment, &stop);
+        let opener = Opener::new(self.host.open.clone(), &self.host.environment, &stop);
         for opened in Sources::of([&self.source]).open(&opener) {
             let mut opened = opened.map_err(failed)?;
             self.notes.add_notices(opened.notice_line());

@@ -36,7 +36,7 @@ use std::sync::{Arc, Mutex};
 
 use datafusion::prelude::SessionContext;
 use quarrier::source;
-use quarrier::{Environment, Machine};
+use quarrier::{Environment, Machine, OpenOptions};
 use quarrier_core::sync::lock;
 
 use crate::reach::Reach;
@@ -80,6 +80,8 @@ pub(crate) struct Host {
     pub(crate) machine: Machine,
     /// The files that the functions may read.
     pub(crate) reach: Reach,
+    /// How sources are opened.
+    pub(crate) open: OpenOptions,
 }
 
 /// Registers the table functions.

@@ -15,7 +15,7 @@ use datafusion::logical_expr::{Expr, TableType};
 use datafusion::physical_plan::ExecutionPlan;
 use quarrier::rules::{JudgedScope, RuleSearch, Scopes, read_rules};
 use quarrier::source::line_of;
-use quarrier::{OpenOptions, Opener, Sources};
+use quarrier::{Opener, Sources};
 
 use super::plan::{Finds, FoundExec, Out};
 use super::rows::{RowsOut, text, whole};
@@ -133,7 +133,7 @@ impl Finds for Judging {
             rules => rules.map_err(failed)?,
         };
         let request = RuleSearch::new(rules).scopes(self.scopes);
-        let opener = Opener::new(OpenOptions::default(), &self.host.environment, &stop);
+        let opener = Opener::new(self.host.open.clone(), &self.host.environment, &stop);
         let mut run = None;
         for opened in Sources::of([&self.source]).open(&opener) {
             let mut opened = opened.map_err(failed)?;

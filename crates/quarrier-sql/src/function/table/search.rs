@@ -138,7 +138,8 @@ impl Finder {
             return Ok(());
         }
         let request = self.of(part);
-        let opener = Opener::new(self.open_options.clone(), &self.host.environment, stop);
+        let options = self.open_options.clone().with_headers_of(&self.host.open);
+        let opener = Opener::new(options, &self.host.environment, stop);
         let mut running = None;
         let mut is_done = false;
         for opened in self.sources.open(&opener) {

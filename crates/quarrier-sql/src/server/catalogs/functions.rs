@@ -2,18 +2,21 @@
 
 use std::sync::Arc;
 
-use datafusion::arrow::array::{ArrayRef, Int64Array, StringArray, new_null_array};
+use datafusion::arrow::array::{
+    Array, ArrayRef, Int64Array, ListBuilder, StringArray, StringBuilder, new_null_array,
+};
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::cast::{as_int64_array, as_string_array};
-use datafusion::common::{Result, ScalarValue};
+use datafusion::common::{Result, ScalarValue, exec_datafusion_err};
 use datafusion::logical_expr::{
     ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, TypeSignature,
     Volatility,
 };
 use datafusion::prelude::SessionContext;
-use datafusion::sql::sqlparser::keywords::ALL_KEYWORDS;
 use quarrier_wire::{kind, statement_names};
+
+use super::names::quoted;
 
 /// The answer of a function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -33,9 +36,15 @@ enum Answer {
     Second,
     /// The first argument, in double quotes if it needs them.
     Quoted,
+    /// The parts of a qualified name.
+    Parts,
+    /// A template with the other arguments in it.
+    Filled,
 }
 
-use Answer::{Format, Nothing, Number, Quoted, Second, Setting, Strings, Text, Truth};
+use Answer::{
+    Filled, Format, Nothing, Number, Parts, Quoted, Second, Setting, Strings, Text, Truth,
+};
 
 const ALL: &[(&str, Answer)] = &[
     ("version", Text(concat!("PostgreSQL 15.13 (quarrier ", env!("CARGO_PKG_VERSION"), ")"))),
@@ -55,8 +64,13 @@ const ALL: &[(&str, Answer)] = &[
     ("has_column_privilege", Truth(true)),
     ("has_any_column_privilege", Truth(true)),
     ("has_function_privilege", Truth(true)),
+    ("has_type_privilege", Truth(true)),
+    ("has_sequence_privilege", Truth(true)),
+    ("has_tablespace_privilege", Truth(true)),
+    ("has_language_privilege", Truth(true)),
     ("pg_has_role", Truth(true)),
     ("pg_is_in_recovery", Truth(false)),
+    ("pg_is_wal_replay_paused", Truth(false)),
     ("pg_is_other_temp_schema", Truth(false)),
     ("pg_relation_is_publishable", Truth(false)),
     ("pg_backend_pid", Number(0)),
@@ -66,16 +80,24 @@ const ALL: &[(&str, Answer)] = &[
     ("pg_table_size", Number(0)),
     ("pg_indexes_size", Number(0)),
     ("pg_database_size", Number(0)),
+    ("pg_stat_get_numscans", Number(0)),
+    ("pg_char_to_encoding", Number(6)),
     ("txid_current", Number(1)),
     ("pg_advisory_unlock_all", Nothing),
     ("pg_encoding_to_char", Text("UTF8")),
     ("pg_size_pretty", Text("")),
     ("format_type", Format),
     ("quote_ident", Quoted),
+    ("parse_ident", Parts),
+    ("format", Filled),
     ("pg_get_expr", Nothing),
     ("pg_get_viewdef", Nothing),
     ("pg_get_indexdef", Nothing),
     ("pg_get_constraintdef", Nothing),
+    ("pg_get_ruledef", Nothing),
+    ("pg_get_triggerdef", Nothing),
+    ("pg_get_functiondef", Nothing),
+    ("pg_get_function_arguments", Nothing),
     ("pg_get_partkeydef", Nothing),
     ("pg_get_serial_sequence", Nothing),
     ("pg_get_function_result", Nothing),
@@ -145,7 +167,7 @@ impl ScalarUDFImpl for CatalogFunction {
         Ok(match self.answer {
             Number(_) => DataType::Int64,
             Truth(_) => DataType::Boolean,
-            Strings(_) => DataType::new_list(DataType::Utf8, true),
+            Strings(_) | Parts => DataType::new_list(DataType::Utf8, true),
             _ => DataType::Utf8,
         })
     }
@@ -183,21 +205,10 @@ impl ScalarUDFImpl for CatalogFunction {
             Setting => mapped(&arguments, 0, rows, |name| Some(setting(name).to_string())),
             Second => mapped(&arguments, 1, rows, |value| Some(value.to_string())),
             Quoted => mapped(&arguments, 0, rows, |name| Some(quoted(name))),
+            Parts => parts_of_names(&arguments, rows),
+            Filled => filled(&arguments, rows),
         }
     }
-}
-
-/// Writes a name as an identifier, in quotes where SQL would read it otherwise.
-fn quoted(name: &str) -> String {
-    let is_start = |b: u8| b.is_ascii_lowercase() || b == b'_';
-    let is_plain = name.bytes().next().is_some_and(is_start)
-        && name.bytes().all(|b| is_start(b) || b.is_ascii_digit());
-    // PostgreSQL quotes reserved words only. Quotes around the others are harmless.
-    let is_keyword = ALL_KEYWORDS.binary_search(&name.to_ascii_uppercase().as_str()).is_ok();
-    if is_plain && !is_keyword {
-        return name.to_string();
-    }
-    format!("\"{}\"", name.replace('"', "\"\""))
 }
 
 fn argument(
@@ -223,21 +234,69 @@ fn mapped(
     Ok(ColumnarValue::Array(Arc::new(mapped)))
 }
 
-fn setting(name: &str) -> &'static str {
-    match name.to_ascii_lowercase().as_str() {
-        "server_version_num" => "150013",
-        "server_version" => "15.13",
-        "search_path" => "\"$user\", public",
-        "standard_conforming_strings" | "jit" => "on",
-        "timezone" => "UTC",
-        "datestyle" => "ISO, MDY",
-        "client_encoding" | "server_encoding" => "UTF8",
-        _ => "",
+/// Returns the parts of each name, as a list.
+fn parts_of_names(arguments: &ScalarFunctionArgs, rows: usize) -> Result<ColumnarValue> {
+    let names = argument(arguments, 0, &DataType::Utf8, rows)?;
+    let mut lists = ListBuilder::new(StringBuilder::new());
+    for name in as_string_array(&names)? {
+        match name {
+            Some(name) => {
+                let parts = super::names::parts(name).ok_or_else(|| {
+                    exec_datafusion_err!("string is not a valid identifier: \"{name}\"")
+                })?;
+                lists.append_value(parts.iter().map(Some));
+            }
+            None => lists.append_null(),
+        }
     }
+    Ok(ColumnarValue::Array(Arc::new(lists.finish())))
+}
+
+/// Fills the other arguments into a template.
+fn filled(arguments: &ScalarFunctionArgs, rows: usize) -> Result<ColumnarValue> {
+    let strings = (0..arguments.args.len().max(1))
+        .map(|place| argument(arguments, place, &DataType::Utf8, rows))
+        .collect::<Result<Vec<_>>>()?;
+    let strings = strings.iter().map(|it| as_string_array(it)).collect::<Result<Vec<_>>>()?;
+    let (template, values) = strings.split_at(1);
+    let texts = (0..rows).map(|row| {
+        let at = |array: &&StringArray| array.is_valid(row).then(|| array.value(row).to_string());
+        let Some(template) = template.first().and_then(at) else { return Ok(None) };
+        let values: Vec<Option<String>> = values.iter().map(at).collect();
+        super::names::filled(&template, &values).map(Some)
+    });
+    let texts = texts.collect::<Result<StringArray>>()?;
+    Ok(ColumnarValue::Array(Arc::new(texts)))
+}
+
+/// Settings that `current_setting` and `pg_settings` show.
+pub(super) const SETTINGS: &[(&str, &str)] = &[
+    ("DateStyle", "ISO, MDY"),
+    ("TimeZone", "UTC"),
+    ("block_size", "8192"),
+    ("bytea_output", "hex"),
+    ("client_encoding", "UTF8"),
+    ("default_table_access_method", "heap"),
+    ("integer_datetimes", "on"),
+    ("jit", "on"),
+    ("lc_collate", "C"),
+    ("lc_ctype", "C"),
+    ("max_identifier_length", "63"),
+    ("max_index_keys", "32"),
+    ("search_path", "\"$user\", public"),
+    ("server_encoding", "UTF8"),
+    ("server_version", "15.13"),
+    ("server_version_num", "150013"),
+    ("standard_conforming_strings", "on"),
+];
+
+fn setting(name: &str) -> &'static str {
+    let known = SETTINGS.iter().find(|(known, _)| known.eq_ignore_ascii_case(name));
+    known.map_or("", |(_, value)| value)
 }
 
 /// Returns the SQL name of a type.
-fn kind_name(number: i64) -> String {
+pub(super) fn kind_name(number: i64) -> String {
     let number = u32::try_from(number).unwrap_or_default();
     let plain = match number {
         kind::BOOL => "boolean",

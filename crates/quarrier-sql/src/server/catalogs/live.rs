@@ -27,7 +27,7 @@ pub(super) const SCHEMA: &str = "quarrier";
 /// Makes a table's rows.
 type Make = Box<dyn Fn(SchemaRef) -> Result<RecordBatch> + Send + Sync>;
 
-struct Live {
+pub(super) struct Live {
     schema: SchemaRef,
     make: Make,
 }
@@ -69,17 +69,18 @@ fn schema(fields: &[(&str, DataType)]) -> SchemaRef {
     Arc::new(Schema::new(fields.collect::<Vec<_>>()))
 }
 
-/// Registers the tables.
+/// Registers the tables. Returns the names and columns of those in [`SCHEMA`].
 pub(super) fn register(
     context: &SessionContext,
     board: &Arc<Board>,
     served: &[TableInfo],
     kept: Option<&Arc<DataFolder>>,
-) -> crate::Result<()> {
+) -> crate::Result<Vec<(&'static str, SchemaRef)>> {
     let catalog = context.catalog("quarrier").ok_or_else(|| crate::Error::Setup {
         reason: "there is no catalog to put tables in".to_string(),
     })?;
     catalog.register_schema(SCHEMA, Arc::new(MemorySchemaProvider::new()))?;
+    let mut own = Vec::new();
     for (name, table) in [
         ("queries", queries(Arc::clone(board))),
         ("connections", connections(Arc::clone(board))),
@@ -87,11 +88,12 @@ pub(super) fn register(
         ("rates", rates(Arc::clone(board))),
         ("log", log(kept.map(Arc::clone))),
     ] {
+        own.push((name, Arc::clone(&table.schema)));
         context.register_table(TableReference::partial(SCHEMA, name), Arc::new(table))?;
     }
     let activity = TableReference::partial("pg_catalog", "pg_stat_activity");
     context.register_table(activity, Arc::new(activities(Arc::clone(board))))?;
-    Ok(())
+    Ok(own)
 }
 
 /// Makes a column with a value for each item.
@@ -108,7 +110,7 @@ fn text<T>(items: &[T], of: impl Fn(&T) -> Option<String>) -> ArrayRef {
     Arc::new(StringArray::from_iter(items.iter().map(of)))
 }
 
-fn live(
+pub(super) fn live(
     fields: &[(&str, DataType)],
     columns: impl Fn() -> Result<Vec<ArrayRef>> + Send + Sync + 'static,
 ) -> Live {
@@ -236,6 +238,7 @@ fn activities(board: Arc<Board>) -> Live {
 /// Returns the rows of `pg_stat_activity`: the connections, with their running statements.
 fn activity(board: &Board, schema: &SchemaRef) -> Result<RecordBatch> {
     let (clients, running) = (board.clients(), board.running());
+    let roles = super::roles::numbered(board);
     let asked = |connection: u32| {
         running.iter().find(|it| it.asker.connection == connection).map(|it| it.text.clone())
     };
@@ -245,7 +248,11 @@ fn activity(board: &Board, schema: &SchemaRef) -> Result<RecordBatch> {
                 clients.iter().map(|it| i64::from(it.asker.connection)),
             )),
             "datid" => Arc::new(Int64Array::from_iter_values(clients.iter().map(|_| 16_384))),
-            "usesysid" => Arc::new(Int64Array::from_iter_values(clients.iter().map(|_| 10))),
+            "usesysid" => {
+                Arc::new(Int64Array::from_iter(clients.iter().map(|it| {
+                    roles.iter().find(|role| role.0 == it.asker.user).map(|role| role.1)
+                })))
+            }
             name => Arc::new(StringArray::from_iter(clients.iter().map(|it| match name {
                 "datname" => Some("quarrier".to_string()),
                 "usename" => Some(it.asker.user.clone()),

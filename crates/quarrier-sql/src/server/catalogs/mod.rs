@@ -2,13 +2,19 @@
 //! in memory, since it has to allow comparisons that the engine refuses.
 
 mod empty;
+mod foreign;
 mod functions;
+mod information;
 mod live;
+mod names;
+mod outputs;
+mod roles;
 mod tables;
+mod without_rows;
 
 use std::sync::Arc;
 
-use datafusion::arrow::datatypes::{Schema, SchemaRef};
+use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::prelude::{SessionConfig, SessionContext};
 use futures::StreamExt;
 use quarrier::DataFolder;
@@ -49,7 +55,6 @@ impl Catalogs {
     ) -> crate::Result<Self> {
         let config = SessionConfig::new()
             .with_default_catalog_and_schema("quarrier", "pg_catalog")
-            .with_information_schema(true)
             .with_target_partitions(1)
             .with_batch_size(BATCH_ROWS);
         let runtime = datafusion::execution::runtime_env::RuntimeEnvBuilder::new()
@@ -57,7 +62,10 @@ impl Catalogs {
             .build_arc()?;
         let context = SessionContext::new_with_config_rt(config, runtime);
         let numbers = tables::register(&context, served)?;
-        live::register(&context, board, served, kept)?;
+        without_rows::register(&context)?;
+        let own = live::register(&context, board, served, kept)?;
+        roles::register(&context, board)?;
+        information::register(&context, served, &own)?;
         functions::register(&context);
         Ok(Catalogs { context, version, numbers })
     }
@@ -136,9 +144,12 @@ impl Catalogs {
             return Ok(none(schema));
         }
         let frame = self.context.sql_with_options(&text, only_queries()).await.map_err(engine)?;
-        let schema: SchemaRef = Arc::new(Schema::clone(frame.schema().as_arrow()));
+        let schema = outputs::renamed(frame.schema().as_arrow());
         let stream = frame.execute_stream().await.map_err(engine)?;
-        let batches = stream.map(|batch| batch.map_err(|error| failed(&Error::from(error))));
+        let batches = stream.map(|batch| {
+            let batch = batch.and_then(|batch| outputs::renamed_batch(&batch));
+            batch.map(Into::into).map_err(|error| failed(&Error::from(error)))
+        });
         Ok(Rows { schema, batches: batches.boxed(), is_live: false })
     }
 }

@@ -10,15 +10,17 @@ use datafusion::common::TableReference;
 use datafusion::prelude::SessionContext;
 use quarrier_wire::{TableInfo, kind};
 
+use super::functions::SETTINGS;
 use crate::Result;
 
 /// OIDs of schemas, of the only user and of the only database.
 const PG_CATALOG: i64 = 11;
 const PUBLIC: i64 = 2_200;
 const INFORMATION_SCHEMA: i64 = 13_000;
-const OWNER: i64 = 10;
+pub(super) const OWNER: i64 = 10;
 const DATABASE: i64 = 16_384;
 const HEAP: i64 = 2;
+const TABLESPACE: i64 = 1_663;
 /// The OID of the first table.
 const FIRST_TABLE: u32 = 16_385;
 
@@ -34,7 +36,10 @@ const WITH_ROWS: &[&str] = &[
     "pg_user",
     "pg_settings",
     "pg_stat_activity",
+    "pg_stat_all_tables",
+    "pg_stat_user_tables",
     "pg_tables",
+    "pg_tablespace",
     "pg_type",
     "pg_range_none",
 ];
@@ -46,10 +51,10 @@ pub(super) fn has_rows(name: &str) -> bool {
 
 /// Rows of a catalog, column by column.
 #[derive(Default)]
-struct Columns(Vec<(&'static str, ArrayRef)>);
+pub(super) struct Columns(Vec<(&'static str, ArrayRef)>);
 
 impl Columns {
-    fn strings<T: AsRef<str>>(
+    pub(super) fn strings<T: AsRef<str>>(
         mut self,
         name: &'static str,
         values: impl Iterator<Item = T>,
@@ -58,8 +63,17 @@ impl Columns {
         self
     }
 
-    fn numbers(mut self, name: &'static str, values: impl Iterator<Item = i64>) -> Self {
+    pub(super) fn numbers(mut self, name: &'static str, values: impl Iterator<Item = i64>) -> Self {
         self.0.push((name, Arc::new(Int64Array::from_iter_values(values))));
+        self
+    }
+
+    pub(super) fn maybe_numbers(
+        mut self,
+        name: &'static str,
+        values: impl Iterator<Item = Option<i64>>,
+    ) -> Self {
+        self.0.push((name, Arc::new(values.collect::<Int64Array>())));
         self
     }
 
@@ -68,7 +82,7 @@ impl Columns {
     }
 
     /// Adds columns with the same value in every row.
-    fn text(self, name: &'static str, value: &str) -> Self {
+    pub(super) fn text(self, name: &'static str, value: &str) -> Self {
         let rows = self.rows();
         self.strings(name, repeat_n(value, rows))
     }
@@ -89,18 +103,32 @@ impl Columns {
         self.are(name, repeat_n(value, rows))
     }
 
-    fn no_text(mut self, name: &'static str) -> Self {
+    pub(super) fn no_text(mut self, name: &'static str) -> Self {
         let values: StringArray = repeat_n(None::<&str>, self.rows()).collect();
         self.0.push((name, Arc::new(values)));
         self
     }
 
+    pub(super) fn no_number(self, name: &'static str) -> Self {
+        let rows = self.rows();
+        self.maybe_numbers(name, repeat_n(None, rows))
+    }
+
     fn registered(self, context: &SessionContext, name: &str) -> Result<()> {
+        self.registered_in(context, "pg_catalog", name)
+    }
+
+    pub(super) fn registered_in(
+        self,
+        context: &SessionContext,
+        schema: &str,
+        name: &str,
+    ) -> Result<()> {
         let columns = self.0.into_iter().map(|(name, column)| (name, column, true));
         let batch = RecordBatch::try_from_iter_with_nullable(columns);
         let batch = batch.map_err(|error| crate::Error::Engine(error.into()))?;
         let table = MemTable::try_new(batch.schema(), vec![vec![batch]])?;
-        context.register_table(TableReference::partial("pg_catalog", name), Arc::new(table))?;
+        context.register_table(TableReference::partial(schema, name), Arc::new(table))?;
         Ok(())
     }
 }
@@ -297,12 +325,18 @@ fn kinds(context: &SessionContext) -> Result<()> {
         .strings("typoutput", all.iter().map(function("out")))
         .strings("typreceive", all.iter().map(function("recv")))
         .strings("typsend", all.iter().map(function("send")))
+        .text("typmodin", "-")
+        .text("typmodout", "-")
+        .text("typanalyze", "-")
         .text("typsubscript", "-")
+        .text("typalign", "i")
+        .text("typstorage", "p")
         .number("typbasetype", 0)
         .number("typtypmod", -1)
         .number("typndims", 0)
         .number("typcollation", 0)
         .is("typnotnull", false)
+        .no_text("typdefaultbin")
         .no_text("typdefault")
         .no_text("typacl")
         .registered(context, "pg_type")
@@ -327,53 +361,22 @@ fn others(context: &SessionContext, served: &[TableInfo]) -> Result<()> {
         .is("datistemplate", false)
         .is("datallowconn", true)
         .number("datconnlimit", -1)
-        .number("dattablespace", 0)
+        .number("dattablespace", TABLESPACE)
         .number("datlastsysoid", 0)
+        .number("datfrozenxid", 0)
+        .number("datminmxid", 0)
+        .no_text("datcollversion")
         .no_text("datacl")
         .registered(context, "pg_database")?;
-    for (name, prefix) in [("pg_roles", "rol"), ("pg_authid", "rol"), ("pg_user", "use")] {
-        let names: [&'static str; 8] = match prefix {
-            "rol" => [
-                "oid",
-                "rolname",
-                "rolsuper",
-                "rolinherit",
-                "rolcreaterole",
-                "rolcreatedb",
-                "rolcanlogin",
-                "rolreplication",
-            ],
-            _ => [
-                "usesysid",
-                "usename",
-                "usesuper",
-                "useinherit",
-                "usecreaterole",
-                "usecreatedb",
-                "usecanlogin",
-                "userepl",
-            ],
-        };
-        let mut columns =
-            Columns::default().numbers(names[0], one().map(|()| OWNER)).text(names[1], "quarrier");
-        for name in &names[2..] {
-            columns = columns.is(name, *name == "rolcanlogin");
-        }
-        columns
-            .number("rolconnlimit", -1)
-            .is("rolbypassrls", false)
-            .no_text("rolvaliduntil")
-            .no_text("rolconfig")
-            .registered(context, name)?;
-    }
     Columns::default()
-        .strings("name", ["server_version", "max_index_keys", "standard_conforming_strings"].iter())
-        .strings("setting", ["15.13", "32", "on"].iter())
-        .no_text("unit")
-        .text("category", "Preset Options")
-        .text("vartype", "string")
-        .text("context", "internal")
-        .registered(context, "pg_settings")?;
+        .numbers("oid", [TABLESPACE, TABLESPACE + 1].into_iter())
+        .strings("spcname", ["pg_default", "pg_global"].iter())
+        .number("spcowner", OWNER)
+        .no_text("spcacl")
+        .no_text("spcoptions")
+        .registered(context, "pg_tablespace")?;
+    settings(context)?;
+    statistics(context, served)?;
     Columns::default()
         .strings("schemaname", served.iter().map(|_| "public"))
         .strings("tablename", served.iter().map(|it| it.name.as_str()))
@@ -384,38 +387,61 @@ fn others(context: &SessionContext, served: &[TableInfo]) -> Result<()> {
         .is("hastriggers", false)
         .is("rowsecurity", false)
         .registered(context, "pg_tables")?;
-    // These never have rows, but clients outer-join them with others.
-    for (name, columns) in EMPTY {
-        let fields: Vec<Field> = columns
-            .iter()
-            .map(|name| {
-                let is_number = name.ends_with("id") || name.ends_with("num") || *name == "oid";
-                let data = if is_number { DataType::Int64 } else { DataType::Utf8 };
-                Field::new(*name, data, true)
-            })
-            .collect();
-        let table = MemTable::try_new(Arc::new(Schema::new(fields)), vec![vec![]])?;
-        context.register_table(TableReference::partial("pg_catalog", *name), Arc::new(table))?;
-    }
     Ok(())
 }
 
-/// Empty catalogs that clients outer-join to others.
-const EMPTY: &[(&str, &[&str])] = &[
-    ("pg_description", &["objoid", "classoid", "objsubid", "description"]),
-    ("pg_shdescription", &["objoid", "classoid", "description"]),
-    ("pg_attrdef", &["oid", "adrelid", "adnum", "adbin"]),
-    ("pg_inherits", &["inhrelid", "inhparentid", "inhseqno"]),
-    ("pg_index", &["indexrelid", "indrelid", "indkey", "indisprimary", "indisunique"]),
-    ("pg_constraint", &["oid", "conname", "conrelid", "contype", "conkey", "confrelid"]),
-    ("pg_collation", &["oid", "collname", "collnamespaceid"]),
-    ("pg_proc", &["oid", "proname", "pronamespace"]),
-    ("pg_range", &["rngtypid", "rngsubtypeid"]),
-    ("pg_enum", &["oid", "enumtypid", "enumlabel", "enumsortorder"]),
-    (
-        "pg_depend",
-        &["classid", "objid", "objsubid", "refclassid", "refobjid", "refobjsubid", "deptype"],
-    ),
-    ("pg_tablespace", &["oid", "spcname"]),
-    ("pg_stat_user_tables", &["relid", "schemaname", "relname"]),
-];
+fn settings(context: &SessionContext) -> Result<()> {
+    Columns::default()
+        .strings("name", SETTINGS.iter().map(|it| it.0))
+        .strings("setting", SETTINGS.iter().map(|it| it.1))
+        .no_text("unit")
+        .text("category", "Preset Options")
+        .text("short_desc", "")
+        .no_text("extra_desc")
+        .text("context", "internal")
+        .text("vartype", "string")
+        .text("source", "default")
+        .no_text("min_val")
+        .no_text("max_val")
+        .no_text("enumvals")
+        .strings("boot_val", SETTINGS.iter().map(|it| it.1))
+        .strings("reset_val", SETTINGS.iter().map(|it| it.1))
+        .no_text("sourcefile")
+        .no_number("sourceline")
+        .is("pending_restart", false)
+        .registered(context, "pg_settings")
+}
+
+fn statistics(context: &SessionContext, served: &[TableInfo]) -> Result<()> {
+    for name in ["pg_stat_user_tables", "pg_stat_all_tables"] {
+        let mut columns = Columns::default()
+            .numbers("relid", (i64::from(FIRST_TABLE)..).take(served.len()))
+            .text("schemaname", "public")
+            .strings("relname", served.iter().map(|it| it.name.as_str()))
+            .maybe_numbers("n_live_tup", served.iter().map(|it| it.rows.map(|rows| rows as i64)));
+        for name in [
+            "seq_scan",
+            "seq_tup_read",
+            "idx_scan",
+            "idx_tup_fetch",
+            "n_tup_ins",
+            "n_tup_upd",
+            "n_tup_del",
+            "n_tup_hot_upd",
+            "n_dead_tup",
+            "n_mod_since_analyze",
+            "n_ins_since_vacuum",
+            "vacuum_count",
+            "autovacuum_count",
+            "analyze_count",
+            "autoanalyze_count",
+        ] {
+            columns = columns.no_number(name);
+        }
+        for name in ["last_vacuum", "last_autovacuum", "last_analyze", "last_autoanalyze"] {
+            columns = columns.no_text(name);
+        }
+        columns.registered(context, name)?;
+    }
+    Ok(())
+}
