@@ -95,6 +95,10 @@ enum Mended {
 impl Join<'_, '_> {
     /// Passes on the rows of a unit. Returns the number of the next one.
     fn unit(&mut self, number: u64, unit: &Unit, take: &mut Take<'_>) -> Result<u64> {
+        if self.search.is_refused(unit) {
+            push_merged(&mut self.joined.unreadable, unit.range.clone());
+            return Ok(number + 1);
+        }
         let before = self.search.object(unit)?;
         let object = match before {
             Some(object) => {
@@ -191,7 +195,7 @@ impl Join<'_, '_> {
     /// Searches a unit with the known ends of the last matches, together with as many later units as it
     /// takes until none of its matches can turn out to be too long. Returns the number of the next unit.
     fn search_again(&mut self, number: u64, take: &mut Take<'_>) -> Result<u64> {
-        let (count, mut last, mut more) = (self.source.len(), number, 1);
+        let (count, mut last, mut more) = (self.next_refused(number), number, 1);
         while !self.search.is_exact_alone() {
             let part = Part { owned: self.range(number, last), ends: self.ends() };
             let Some(ran) = self.run(&part, &mut |_| Ok(()))? else {
@@ -208,6 +212,17 @@ impl Join<'_, '_> {
         }
         self.together(number, last, take)?;
         Ok(last + 1)
+    }
+
+    /// The number of the next unit that must not be run, or the number of units.
+    fn next_refused(&self, number: u64) -> u64 {
+        let count = self.source.len();
+        match self.search.refuses_any() {
+            true => (number..count)
+                .find(|&number| self.search.is_refused(&self.source.unit(number)))
+                .unwrap_or(count),
+            false => count,
+        }
     }
 
     /// Searches several units as one, and passes their rows on.

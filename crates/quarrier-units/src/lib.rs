@@ -66,12 +66,15 @@ mod join;
 
 mod carve;
 
-pub use carve::{CarveUnits, CarvedUnit, Remarks, TakeCarved, in_report_order};
+pub use carve::{
+    CarveProgress, CarveUnits, CarvedRows, CarvedUnit, Remarks, TakeCarved, WhatToTry,
+    in_report_order,
+};
 pub use error::{Error, Result};
 pub use join::Joined;
 pub use label::Labels;
 pub use object::{Identity, Object};
-pub use results::Results;
+pub use results::{Incoming, Results};
 pub use row::{Row, Take};
 pub use run::{Stored, UnitOutcome, UnitSearch};
 pub use shard::Shard;

@@ -1,5 +1,6 @@
 //! Runs units, and stores their rows.
 
+use std::collections::HashSet;
 use std::io;
 use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
@@ -34,6 +35,8 @@ pub struct UnitSearch<'s> {
     /// Compiled when the first unit is run.
     running: Option<Running<'s>>,
     notices: Vec<String>,
+    /// The names of units that must not be run.
+    refused: HashSet<String>,
 }
 
 /// The result of a unit, besides its rows.
@@ -77,6 +80,7 @@ impl<'s> UnitSearch<'s> {
             results: None,
             running: None,
             notices: Vec::new(),
+            refused: HashSet::new(),
         }
     }
 
@@ -103,6 +107,22 @@ impl<'s> UnitSearch<'s> {
     #[must_use]
     pub fn engine_name(&self) -> String {
         self.running.as_ref().map_or_else(String::new, Running::engine_name)
+    }
+
+    /// Excludes a unit, whose search ends its process: a join does not run it, and counts its bytes as
+    /// unreadable.
+    pub fn refuse(&mut self, unit: &Unit) {
+        self.refused.insert(unit.id());
+    }
+
+    /// Whether units were excluded.
+    pub(crate) fn refuses_any(&self) -> bool {
+        !self.refused.is_empty()
+    }
+
+    /// Whether a unit was excluded.
+    pub(crate) fn is_refused(&self, unit: &Unit) -> bool {
+        self.refuses_any() && self.refused.contains(&unit.id())
     }
 
     /// Whether the object of a unit exists: see [`Results::has`]. It may be damaged.

@@ -1,5 +1,6 @@
 //! Cuts sources into units.
 
+use std::ffi::OsStr;
 use std::ops::Range;
 
 use quarrier::source::Version;
@@ -43,12 +44,32 @@ impl SourceUnits {
     /// # Errors
     /// Those of [`open`](Self::open), and [`Error::Changed`] if the source has another version now.
     pub fn of_unit(unit: &Unit, opener: &Opener) -> Result<Self> {
-        let named = opener.only(unit.name.clone())?;
-        let source = Self::open(&named, opener, &unit.range, u64::MAX)?;
+        let source = Self::opened_as(unit, &unit.name, opener)?;
         match source.whole == *unit {
             true => Ok(source),
             false => Err(Error::Changed { name: unit.source.clone() }),
         }
+    }
+
+    /// Like [`of_unit`](Self::of_unit), where this process finds the source by another name: a process in
+    /// another folder needs an absolute path. Rows have the name of the unit.
+    ///
+    /// # Errors
+    /// Those of [`of_unit`](Self::of_unit).
+    pub fn of_unit_at(unit: &Unit, name: &OsStr, opener: &Opener) -> Result<Self> {
+        let mut source = Self::opened_as(unit, name, opener)?;
+        let Unit { version, range, .. } = &source.whole;
+        if *version != unit.version || *range != unit.range {
+            return Err(Error::Changed { name: unit.source.clone() });
+        }
+        source.whole = unit.clone();
+        Ok(source)
+    }
+
+    /// Opens a source to search the range of a unit alone.
+    fn opened_as(unit: &Unit, name: &OsStr, opener: &Opener) -> Result<Self> {
+        let named = opener.only(name.to_os_string())?;
+        Self::open(&named, opener, &unit.range, u64::MAX)
     }
 
     /// The name of the source in rows.

@@ -13,6 +13,8 @@ use crate::error::{Error, Result};
 #[derive(Debug, Clone)]
 pub(super) struct Folder {
     pub(super) path: PathBuf,
+    /// Whether objects need not survive a power cut.
+    pub(super) is_temporary: bool,
 }
 
 impl Folder {
@@ -71,7 +73,8 @@ impl Folder {
             match File::create_new(&path) {
                 Ok(file) => {
                     let target = self.object(job, unit);
-                    return Ok((PendingFile { path, target }, BufWriter::new(file)));
+                    let pending = PendingFile { path, target, is_temporary: self.is_temporary };
+                    return Ok((pending, BufWriter::new(file)));
                 }
                 Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
                 Err(error) => return Err(failed(&path, error)),
@@ -84,6 +87,7 @@ impl Folder {
 pub(crate) struct PendingFile {
     path: PathBuf,
     target: PathBuf,
+    is_temporary: bool,
 }
 
 impl PendingFile {
@@ -91,7 +95,9 @@ impl PendingFile {
     /// another process was faster, and its object stays: both hold the same rows.
     pub(super) fn publish(self, written: BufWriter<File>) -> io::Result<()> {
         let file = written.into_inner().map_err(io::IntoInnerError::into_error)?;
-        file.sync_all()?;
+        if !self.is_temporary {
+            file.sync_all()?;
+        }
         match fs::hard_link(&self.path, &self.target) {
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
             // A join found the object of another process, and removed this partial file.
@@ -100,8 +106,11 @@ impl PendingFile {
             Err(_) => fs::rename(&self.path, &self.target)?,
             Ok(()) => {}
         }
-        // Makes the name survive a power cut. Some file systems cannot do this; a lost object is run again.
-        let _ = self.target.parent().map(|folder| File::open(folder)?.sync_all());
+        if !self.is_temporary {
+            // Makes the name survive a power cut. Some file systems cannot do this; a lost object is run
+            // again.
+            let _ = self.target.parent().map(|folder| File::open(folder)?.sync_all());
+        }
         Ok(())
     }
 }

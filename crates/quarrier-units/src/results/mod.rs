@@ -45,9 +45,15 @@ impl Results {
                 shown(&text)
             )));
         } else {
-            Place::Folder(Folder { path: PathBuf::from(to) })
+            Place::Folder(Folder { path: PathBuf::from(to), is_temporary: false })
         };
         Ok(Results { place })
+    }
+
+    /// The objects in a folder that is removed when its process ends. They are not forced to the disk.
+    #[must_use]
+    pub fn temporary(path: PathBuf) -> Self {
+        Results { place: Place::Folder(Folder { path, is_temporary: true }) }
     }
 
     /// The folder; `None` for a bucket.
@@ -103,6 +109,15 @@ impl Results {
         }
     }
 
+    /// Begins to receive the object of a unit, whose bytes another process wrote.
+    ///
+    /// # Errors
+    /// [`Error::Results`].
+    pub fn receive(&self, job: &str, unit: &Unit) -> Result<Incoming> {
+        let (pending, out) = self.create(job, unit)?;
+        Ok(Incoming { pending, out, path: self.path(job, unit) })
+    }
+
     /// Opens the object of a unit; `None` if it does not exist.
     pub(crate) fn open(&self, job: &str, unit: &Unit) -> Result<Option<Box<dyn Source>>> {
         match &self.place {
@@ -130,6 +145,32 @@ impl Results {
                 Ok((Pending::Object { bucket, job, unit }, ObjectOut::Held(Held::default())))
             }
         }
+    }
+}
+
+/// An object that is being received. Dropping it discards its bytes.
+pub struct Incoming {
+    pending: Pending,
+    out: ObjectOut,
+    path: PathBuf,
+}
+
+impl Incoming {
+    /// Adds the next bytes.
+    ///
+    /// # Errors
+    /// [`Error::Results`].
+    pub fn write(&mut self, bytes: &[u8]) -> Result<()> {
+        let failed = |error| Error::Results { path: self.path.clone(), error };
+        self.out.write_all(bytes).map_err(failed)
+    }
+
+    /// Gives the object its name, once all bytes were received. Its reader verifies them.
+    ///
+    /// # Errors
+    /// [`Error::Results`].
+    pub fn finish(self) -> Result<()> {
+        self.pending.publish(&self.path, self.out)
     }
 }
 

@@ -12,4 +12,5 @@ mod hostile;
 mod joined;
 mod objects;
 mod seams;
+mod spread;
 mod versions;

@@ -6,6 +6,7 @@
 //! ```
 
 mod annotation;
+mod attempt;
 mod ground;
 mod keeper;
 mod running;
@@ -16,6 +17,7 @@ mod target;
 mod verify;
 
 pub use annotation::read_known;
+pub use attempt::{adopt, create_folder};
 pub use ground::Free;
 pub use running::{Begin, Carved, Carving, reported};
 pub use several::Several;
@@ -26,7 +28,7 @@ pub use verify::{Verification, verify};
 
 use std::io;
 use std::ops::Range;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use quarrier_carve::Status;
@@ -134,6 +136,18 @@ impl Carve {
     pub fn folder(mut self, folder: Option<PathBuf>) -> Self {
         self.folder = folder;
         self
+    }
+
+    /// The folder for files, if there is one.
+    #[must_use]
+    pub fn output_folder(&self) -> Option<&Path> {
+        self.folder.as_deref()
+    }
+
+    /// Whether the request continues an earlier run.
+    #[must_use]
+    pub fn is_resumed(&self) -> bool {
+        self.resume
     }
 
     /// The subfolder of this source, if the request is [one of several](Several::request).

@@ -11,7 +11,7 @@
 //! its subfolder again among any others. A source without a carved file has no subfolder.
 
 use std::collections::{HashMap, HashSet};
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufRead, BufReader, Write};
 use std::os::unix::ffi::OsStrExt;
@@ -127,9 +127,12 @@ impl Several<'_> {
     }
 }
 
-/// The name of a source's subfolder.
 fn part_of(named: &Named) -> String {
-    let name = named.name().unwrap_or_default();
+    part_name(&named.name().unwrap_or_default())
+}
+
+/// The name of the subfolder of a source with this name.
+pub(super) fn part_name(name: &OsStr) -> String {
     // Cut a URL at its query, which may hold a signature.
     let text = shown(&name.to_string_lossy());
     let last = text.rsplit('/').next().unwrap_or_default();
@@ -162,6 +165,13 @@ fn refuse_folder_inside(folder: &Path, names: &[OsString]) -> Result<()> {
     Ok(())
 }
 
+/// Refuses a folder that has this entry.
+pub(super) fn refuse_full<T>(folder: &Path, entry: &fs::DirEntry) -> Result<T> {
+    let name = entry.file_name();
+    let name = name.to_string_lossy();
+    refused(folder, &format!("is not empty: it has '{name}'; name a new folder"))
+}
+
 fn refused<T>(folder: &Path, why: &str) -> Result<T> {
     Err(Error::Request(format!("{}: {why}", folder.display())))
 }
@@ -180,14 +190,7 @@ impl List {
             Some(_) if is_begun && !resume => {
                 return refused(folder, "holds a run over several sources; --resume continues it");
             }
-            Some(entry) if !is_begun => {
-                let name = entry.file_name();
-                let name = name.to_string_lossy();
-                return refused(
-                    folder,
-                    &format!("is not empty: it has '{name}'; name a new folder"),
-                );
-            }
+            Some(entry) if !is_begun => return refuse_full(folder, &entry),
             _ => {}
         }
         if !is_begun {

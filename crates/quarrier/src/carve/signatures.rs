@@ -26,10 +26,17 @@ impl Signatures {
     /// [`Error::Carve`](crate::Error::Carve) if it is invalid,
     /// [`Error::Stopped`](crate::Error::Stopped) soon after `stop` becomes true.
     pub fn read(path: &Path, stop: &AtomicBool) -> Result<Self> {
-        let name = path.display().to_string();
         let bytes = read_instructions(path, "signatures", stop)?;
-        let formats = own::read(&name, &bytes)?;
-        Ok(Signatures { formats: formats.into(), fingerprint: fingerprint(&bytes) })
+        Self::parse(&path.display().to_string(), &bytes)
+    }
+
+    /// Parses the bytes of a signature file. `name` is the file's name in errors.
+    ///
+    /// # Errors
+    /// [`Error::Carve`](crate::Error::Carve) if they are invalid.
+    pub fn parse(name: &str, bytes: &[u8]) -> Result<Self> {
+        let formats = own::read(name, bytes)?;
+        Ok(Signatures { formats: formats.into(), fingerprint: fingerprint(bytes) })
     }
 }
 

@@ -10,7 +10,7 @@ mod running;
 mod unallocated;
 mod wanted;
 
-pub use row::{COLUMNS, Row};
+pub use row::{COLUMNS, Row, RowBatch, RowView};
 pub use running::Listed;
 pub use unallocated::Unallocated;
 pub(crate) use unallocated::within;

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::ops::Range;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
@@ -71,6 +72,7 @@ impl Files {
         let mut listing = Listing {
             files: self,
             source,
+            name: source.name().into(),
             are_several: systems.are_several(),
             folder,
             listed: Listed::default(),
@@ -126,6 +128,8 @@ impl Files {
 struct Listing<'l> {
     files: &'l Files,
     source: &'l dyn Source,
+    /// The name of the source, which all rows share.
+    name: Arc<str>,
     are_several: bool,
     folder: Option<Folder>,
     listed: Listed,
@@ -169,7 +173,7 @@ impl Listing<'_> {
                 return Err(io::ErrorKind::Other.into());
             }
         };
-        let source = self.source.name().to_string();
+        let source = Arc::clone(&self.name);
         let row = Row { source, partition: system.partition, entry, written };
         self.listed.rows += 1;
         (self.watch)(&row)

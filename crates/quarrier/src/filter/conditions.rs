@@ -2,6 +2,7 @@
 //! types.
 
 use std::collections::HashMap;
+use std::fmt;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -24,8 +25,23 @@ pub struct Conditions {
 #[derive(Debug, Clone)]
 struct Written {
     text: String,
-    /// The location, for error messages: `condition`, or a file and a line.
-    place: String,
+    place: Place,
+}
+
+/// Where a condition is written, for error messages.
+#[derive(Debug, Clone)]
+enum Place {
+    Argument,
+    Line { file: Arc<str>, line: usize },
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Place::Argument => f.write_str("condition"),
+            Place::Line { file, line } => write!(f, "{file}:{line}"),
+        }
+    }
 }
 
 /// Maximum number of conditions in one file.
@@ -39,7 +55,7 @@ impl Conditions {
 
     /// Creates a set of one condition.
     pub fn one(text: impl Into<String>) -> Self {
-        let written = Written { text: text.into(), place: "condition".to_string() };
+        let written = Written { text: text.into(), place: Place::Argument };
         Conditions { written: vec![written] }
     }
 
@@ -92,7 +108,7 @@ impl Conditions {
                     let reason = format!("{}: {error}", written.place);
                     Error::NoColumn { name: name.to_string(), reason }
                 }
-                error => Error::Condition { place: written.place.clone(), error },
+                error => Error::Condition { place: written.place.to_string(), error },
             })
         };
         in_parallel(&self.written, bind).into_iter().collect()
@@ -142,7 +158,7 @@ impl Conditions {
                         }
                     }
                     Err(error) => {
-                        return Err(Error::Condition { place: written.place.clone(), error });
+                        return Err(Error::Condition { place: written.place.to_string(), error });
                     }
                 }
             };
@@ -155,9 +171,9 @@ impl Conditions {
 /// Number of conditions to bind on one thread at a time.
 const CONDITIONS_AT_ONCE: usize = 1_000;
 
-/// Binds conditions that do not depend on each other.
-fn in_parallel<T: Send>(all: &[Written], bind: impl Fn(&Written) -> T + Sync) -> Vec<T> {
-    let pieces: Vec<&[Written]> = all.chunks(CONDITIONS_AT_ONCE).collect();
+/// Binds conditions that do not depend on each other, with one thread per CPU if they are many.
+pub(crate) fn in_parallel<C: Sync, T: Send>(all: &[C], bind: impl Fn(&C) -> T + Sync) -> Vec<T> {
+    let pieces: Vec<&[C]> = all.chunks(CONDITIONS_AT_ONCE).collect();
     let threads =
         std::thread::available_parallelism().map_or(1, |cpus| cpus.get().min(pieces.len()));
     let (next, bind) = (AtomicUsize::new(0), &bind);
@@ -194,13 +210,15 @@ pub(super) struct Unknown {
 
 fn of_text(path: &Path, text: &str) -> std::result::Result<Vec<Written>, String> {
     let name = path.display();
+    let file: Arc<str> = name.to_string().into();
     let mut all = Vec::new();
     for (number, line) in text.lines().enumerate() {
         let line = line.trim().trim_end_matches(';').trim_end();
         if line.is_empty() || line.starts_with("--") {
             continue;
         }
-        all.push(Written { text: line.to_string(), place: format!("{name}:{}", number + 1) });
+        let place = Place::Line { file: Arc::clone(&file), line: number + 1 };
+        all.push(Written { text: line.to_string(), place });
     }
     match all.len() {
         0 => Err(format!("{name}: has no conditions; write one a line")),

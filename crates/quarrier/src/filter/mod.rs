@@ -13,6 +13,7 @@ mod account;
 mod again;
 mod columns;
 mod conditions;
+mod counting;
 mod drain;
 mod hidden;
 mod kind;
@@ -27,6 +28,8 @@ mod watch;
 mod worker;
 
 pub use conditions::Conditions;
+pub(crate) use conditions::in_parallel;
+pub(crate) use counting::{Counting, Counts};
 pub use rejects::SourceRejects;
 pub use running::Filtered;
 pub use watch::{Done, Header, Message, Rows, Watch};
@@ -100,8 +103,12 @@ impl Filter {
     /// Creates a request for the bytes of matching messages. Several conditions are evaluated in one
     /// pass, and only counted, except for [`Form::Matches`].
     pub fn new(conditions: Conditions) -> Self {
+        Filter::of(Arc::new(conditions))
+    }
+
+    fn of(conditions: Arc<Conditions>) -> Self {
         Filter {
-            conditions: Arc::new(conditions),
+            conditions,
             form: Form::Messages,
             columns: None,
             format: None,

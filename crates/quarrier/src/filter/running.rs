@@ -41,7 +41,7 @@ pub struct Filtered {
     pub runs: Vec<Run>,
     /// The cost of remote sources and listings of buckets, if there were any.
     pub remote: Option<RemoteCost>,
-    /// Time spent binding conditions and taking samples.
+    /// Time spent binding and indexing conditions and taking samples.
     pub bind: Duration,
     /// Whether the run was stopped.
     pub is_stopped: bool,
@@ -76,6 +76,11 @@ impl Filtered {
             is_stopped: false,
             largest: None,
         }
+    }
+
+    /// Makes the outcome of conditions that were evaluated elsewhere.
+    pub(crate) fn counted(conditions: &Arc<Conditions>, counts: Vec<u64>, messages: u64) -> Self {
+        Filtered { counts, messages, ..Filtered::new(conditions) }
     }
 
     /// Adds a run, and keeps its source if it is the largest so far.
@@ -134,6 +139,11 @@ impl<'f, 'w> Session<'f, 'w> {
             is_whole: true,
             bind: Duration::ZERO,
         }
+    }
+
+    /// Returns the requested columns that no message has had yet.
+    pub(super) fn into_unknown(self) -> Vec<Unknown> {
+        self.unknown
     }
 
     fn is_stopped(&self) -> bool {
@@ -288,8 +298,8 @@ impl<'f, 'w> Session<'f, 'w> {
             Some(output_kind) => output_kind.clone(),
             None => self.output_kind.insert(self.output_kind()).clone(),
         };
-        self.bind += started.elapsed();
         let sieve = Sieve::of(&schema, exprs.into()).with_lists(&lists);
+        self.bind += started.elapsed();
         // A word of a condition may be part of a string rather than a column name.
         let is_tested = |field: &Field| {
             schema.fields.iter().position(|known| known == field).is_some_and(|at| sieve.names(at))

@@ -6,9 +6,9 @@ use memchr::memchr_iter;
 use quarrier_core::pipeline::{self, Emitter, Kernel, Need};
 use quarrier_core::sync::{into_inner, lock};
 use quarrier_filter::Sieve;
-use quarrier_messages::build::KindFinder;
+use quarrier_messages::build::{KindFinder, Row};
 use quarrier_messages::frame::{Chunk, Reader, Rejected, Taker};
-use quarrier_messages::{Format, FormatReader, HiddenColumns, Kind, Limits, Opening};
+use quarrier_messages::{Format, FormatReader, HiddenColumns, Kind, Limits, Opening, Schema};
 
 use super::conditions::{Misfits, Rebinding, Rebound, Stage};
 use super::hidden::{HiddenNames, PlacedMessage};
@@ -183,11 +183,12 @@ impl<'s> Worker<'s> {
         Worker { setup, reader, state }
     }
 
-    /// Gives the conditions columns for all elements of lists that any worker has seen so far.
-    fn catch_up(&mut self) {
+    /// Gives the conditions columns for all elements of lists that any worker has seen so far. Returns whether
+    /// that changed the numbers of columns.
+    pub(super) fn catch_up(&mut self) -> bool {
         let stage = self.setup.rebinding.stage();
         if stage.number == self.state.stage.number {
-            return;
+            return false;
         }
         let mut sieve = stage.sieve.clone();
         sieve.inherit_seen(&self.state.sieve);
@@ -195,6 +196,38 @@ impl<'s> Worker<'s> {
         self.reader = self.setup.reader();
         (self.state.sieve, self.state.stage) = (sieve, stage);
         self.state.again.clear();
+        true
+    }
+
+    /// The conditions, which receive the fields of messages.
+    #[inline(always)]
+    pub(super) fn row(&mut self) -> &mut Sieve {
+        &mut self.state.sieve
+    }
+
+    /// Whether the conditions need the lengths of lists.
+    pub(super) fn takes_list_ends(&self) -> bool {
+        self.state.sieve.takes_list_ends()
+    }
+
+    /// The columns that the conditions are bound to.
+    pub(super) fn schema(&self) -> &Schema {
+        &self.state.stage.schema
+    }
+
+    /// Evaluates one message, whose fields the conditions have received.
+    #[inline(always)]
+    pub(super) fn evaluate(&mut self, message: &[u8], found: &mut ChunkOutput) {
+        let mut sift = Sift {
+            state: &mut self.state,
+            found,
+            data: message,
+            is_end: true,
+            unreadable: (0, &[]),
+            counted: (0, 0),
+            line_feeds: (0, 0),
+        };
+        sift.commit(message, 0, 0);
     }
 
     /// Takes the messages that start and end in a chunk.

@@ -8,12 +8,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use quarrier_core::source::Source;
-use quarrier_messages::kept::{LoadOptions, LoadWatch, Origin, Progress, Stored};
+use quarrier_messages::kept::{Definition, LoadOptions, LoadWatch, Origin, Progress, Stored};
+use quarrier_messages::log::Retention;
 use quarrier_messages::{Format, Limits, Reject};
 
 use super::DataFolder;
 use crate::account::{RemoteCost, Stages, Stats, rate};
-use crate::filter::{Conditions, Filtered, Form, Rows};
+use crate::filter::{Conditions, Counting, Counts, Filtered, Form, Rows};
 use crate::tables::{Patient, detect_stream_format, reject_row};
 use crate::{Error, Filter, Named, Opened, Opener, Result, Sources};
 
@@ -48,6 +49,8 @@ pub struct KeptLoad {
     compression: Option<i32>,
     is_again: bool,
     rejects: Option<PathBuf>,
+    conditions: Option<Arc<Conditions>>,
+    retention: Option<Retention>,
 }
 
 /// A source that was appended completely and is on disk.
@@ -60,6 +63,8 @@ pub struct LoadedSource {
     pub stored: Stored,
     /// The duration of the load.
     pub elapsed: Duration,
+    /// The messages that satisfy each condition, if they were counted during the load.
+    counts: Option<Counts>,
 }
 
 /// The result of appending sources.
@@ -75,6 +80,7 @@ pub struct KeptLoaded {
     /// The cost of remote sources and listings of buckets, if there were any.
     pub remote: Option<RemoteCost>,
     workers: usize,
+    conditions: Option<Arc<Conditions>>,
 }
 
 /// Observes a load.
@@ -128,7 +134,21 @@ impl KeptLoad {
             compression: None,
             is_again: false,
             rejects: None,
+            conditions: None,
+            retention: None,
         }
+    }
+
+    /// Sets conditions to count while messages are parsed, for [`KeptLoaded::filter`].
+    pub fn counting(mut self, conditions: Option<Conditions>) -> Self {
+        self.conditions = conditions.map(Arc::new);
+        self
+    }
+
+    /// Sets the bounds of the table; `None` leaves them as they are.
+    pub fn retention(mut self, retention: Option<Retention>) -> Self {
+        self.retention = retention;
+        self
     }
 
     /// Sets the format of the messages; `None` to detect it for each source.
@@ -186,7 +206,12 @@ impl KeptLoad {
         let sources = sources.listed(opener);
         let started = Instant::now();
         let workers = quarrier_core::parallel::planned_workers(self.workers);
-        let mut loaded = KeptLoaded { workers, ..KeptLoaded::default() };
+        let conditions = self.conditions.clone();
+        let mut loaded = KeptLoaded { workers, conditions, ..KeptLoaded::default() };
+        if let Some(retention) = self.retention {
+            kept.create(&self.table, &Definition::default())?;
+            kept.set_retention(&self.table, retention)?;
+        }
         let mut list = self.rejects.as_deref().map(List::create).transpose()?;
         for named in sources.iter() {
             if stop.load(Ordering::Relaxed) {
@@ -227,9 +252,9 @@ impl KeptLoad {
         let origin = Origin::Source { source, identity: None };
         let name = source.name().to_string();
         let end = source.length();
-        let (stored, _, elapsed) =
+        let (stored, counts, _, elapsed) =
             self.stored(kept, (origin, format), end, stop, (&mut None, watch))?;
-        Ok(LoadedSource { name, stored, elapsed })
+        Ok(LoadedSource { name, stored, elapsed, counts })
     }
 
     fn one(
@@ -246,7 +271,7 @@ impl KeptLoad {
         opened.damages().iter().for_each(|damage| watch.damaged(damage));
         let identity = identity(named);
         let name = opened.name().to_string();
-        let (stored, (first, failed), elapsed) = match opened {
+        let (stored, counts, (first, failed), elapsed) = match opened {
             Opened::Stream { name, reader } => {
                 let patient = Box::new(Patient::new(reader, stop));
                 let plain = quarrier_messages::decompressed_stream(&name, patient, stop)?;
@@ -270,7 +295,7 @@ impl KeptLoad {
                 self.stored(kept, (origin, format), end, stop, (list, &mut *watch))?
             }
         };
-        let loaded = LoadedSource { name, stored, elapsed };
+        let loaded = LoadedSource { name, stored, elapsed, counts };
         watch.done(&loaded, first.as_ref());
         match failed {
             Some(error) => Err(error),
@@ -285,7 +310,7 @@ impl KeptLoad {
         end: u64,
         stop: &AtomicBool,
         (list, watch): (&mut Option<List>, &mut dyn KeptWatch),
-    ) -> Result<(Stored, Left, Duration)> {
+    ) -> Result<(Stored, Option<Counts>, Left, Duration)> {
         let mut options = LoadOptions::new(format);
         options.workers = self.workers;
         options.limits = self.limits.clone();
@@ -298,8 +323,18 @@ impl KeptLoad {
         watch.begin(&name, end);
         let started = Instant::now();
         let mut listing = Listing { list, watch, first: None, failed: None };
-        let stored = kept.store().load(&self.table, origin, &options, stop, &mut listing)?;
-        Ok((stored, (listing.first, listing.failed), started.elapsed()))
+        let (store, table) = (kept.store(), self.table.as_str());
+        let (stored, counts) = match &self.conditions {
+            None => (store.load(table, origin, &options, stop, &mut listing)?, None),
+            Some(conditions) => {
+                let counting = Counting::new(Arc::clone(conditions));
+                let to: (&mut dyn LoadWatch, _) = (&mut listing, &counting);
+                let stored = store.load_observed(table, origin, &options, stop, to)?;
+                let counts = counting.finish(stored.messages);
+                (stored, counts)
+            }
+        };
+        Ok((stored, counts, (listing.first, listing.failed), started.elapsed()))
     }
 }
 
@@ -397,7 +432,9 @@ impl KeptLoaded {
         self.sources.iter().map(|source| source.stored.bytes).sum()
     }
 
-    /// Counts, for each condition, the appended messages that satisfy it.
+    /// Counts, for each condition, the appended messages that satisfy it. Takes no time if these are the
+    /// conditions of [`KeptLoad::counting`], unless a value of another type than the earlier ones, or a message
+    /// for which a condition has no value, requires reading the messages again.
     ///
     /// # Errors
     /// Those of [`Filter::run`].
@@ -409,10 +446,30 @@ impl KeptLoaded {
         opener: &Opener,
         stop: &Arc<AtomicBool>,
     ) -> Result<Filtered> {
+        if let Some(filtered) = self.counted(&conditions) {
+            return Ok(filtered);
+        }
         let marks = self.sources.iter().map(|source| source.stored.marks.clone());
         let sources = Sources::kept(kept.store().runs_of(table, marks)?);
         let filter = Filter::new(conditions).form(Form::Count).workers(self.workers);
         filter.run(&sources, opener, stop, &mut |_: &Rows<'_>| Ok(()))
+    }
+
+    /// Returns the counts of the load, if it counted all messages by these conditions.
+    fn counted(&self, conditions: &Conditions) -> Option<Filtered> {
+        let counted = self.conditions.as_ref()?;
+        if !counted.strings().eq(conditions.strings()) {
+            return None;
+        }
+        let mut all: Option<Counts> = None;
+        for source in &self.sources {
+            let counts = source.counts.as_ref()?;
+            all = Some(match all {
+                Some(all) => all.and(counts)?,
+                None => counts.clone(),
+            });
+        }
+        Some(Filtered::counted(counted, all?.counts, self.messages()))
     }
 
     /// Returns statistics. All time counts as reading, since parsing and writing run concurrently.

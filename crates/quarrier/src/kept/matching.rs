@@ -7,13 +7,15 @@
 //! Both tables share one log, so marks order their changes.
 
 use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use quarrier_filter::{MatchedRow, Standing, sql};
+use quarrier_filter::{Expr, MatchedRow, Standing, sql};
 use quarrier_messages::kept::Changes;
 use quarrier_messages::{Kind, Schema, Table, Value};
 
 use super::DataFolder;
+use crate::filter::in_parallel;
 use crate::{Error, Result};
 
 /// The table of conditions, and its columns.
@@ -56,7 +58,10 @@ impl From<&Id> for Value {
 }
 
 /// A row of the table of conditions: the id and the text of the condition.
-type Line = (Id, Option<Box<str>>);
+type Line = Arc<(Id, Option<Box<str>>)>;
+
+/// A condition, or why there is none.
+type Bound = std::result::Result<Expr, String>;
 
 #[derive(Debug)]
 struct PendingLine {
@@ -183,7 +188,7 @@ impl Conditions {
             Value::Text(text) => Some(text),
             _ => None,
         };
-        Ok((id, condition))
+        Ok(Arc::new((id, condition)))
     }
 
     /// Applies the pending changes before a mark.
@@ -193,34 +198,30 @@ impl Conditions {
             return;
         }
         let due: Vec<PendingLine> = self.pending.drain(..count).collect();
-        let apply = || {
-            for PendingLine { is_gone, line, .. } in due {
-                match is_gone {
-                    true => self.remove(&line),
-                    false => self.insert(line),
-                }
-            }
+        let rows = &self.rows;
+        let bind = |it: &PendingLine| (!it.is_gone).then(|| bound(&it.line, rows));
+        let conditions = match &due[..] {
+            [one] => vec![bind(one)],
+            many => in_parallel(many, bind),
         };
-        match count {
-            1 => apply(),
-            _ => sql::together(apply),
+        for (PendingLine { line, .. }, condition) in due.into_iter().zip(conditions) {
+            match condition {
+                Some(condition) => self.insert(line, condition),
+                None => self.remove(&line),
+            }
         }
     }
 
-    fn insert(&mut self, line: Line) {
+    fn insert(&mut self, line: Line, condition: Bound) {
         self.next_key += 1;
         let key = self.next_key;
-        self.bind(key, &line);
-        self.keys.entry(line.clone()).or_default().push(key);
+        self.put(key, condition);
+        self.keys.entry(Arc::clone(&line)).or_default().push(key);
         self.lines.insert(key, line);
     }
 
-    fn bind(&mut self, key: u64, (_, text): &Line) {
-        let bound = match text {
-            Some(text) => sql::condition(text, &self.rows).map_err(|error| error.to_string()),
-            None => Err("the condition is NULL".to_string()),
-        };
-        match bound {
+    fn put(&mut self, key: u64, condition: Bound) {
+        match condition {
             Ok(condition) => self.standing.insert(key, condition),
             Err(reason) => self.refused.push((key, reason)),
         }
@@ -249,11 +250,10 @@ impl Conditions {
         self.refused.clear();
         let mut lines: Vec<(u64, Line)> = self.lines.drain().collect();
         lines.sort_unstable_by_key(|(key, _)| *key);
-        sql::together(|| {
-            for (key, line) in &lines {
-                self.bind(*key, line);
-            }
-        });
+        let conditions = in_parallel(&lines, |(_, line)| bound(line, rows));
+        for ((key, _), condition) in lines.iter().zip(conditions) {
+            self.put(*key, condition);
+        }
         self.lines = lines.into_iter().collect();
     }
 
@@ -261,7 +261,7 @@ impl Conditions {
     /// it, and those that are no conditions, unless another row reported them.
     pub(super) fn find(&mut self, table: &Table, row: u64, is_gone: bool, into: &mut Vec<Matched>) {
         self.standing.find(table, row, &mut self.found);
-        let id_of = |key: &u64| self.lines.get(key).map_or(Value::Null, |(id, _)| id.into());
+        let id_of = |key: &u64| self.lines.get(key).map_or(Value::Null, |line| (&line.0).into());
         into.extend(self.found.matching.iter().map(|key| Matched { id: id_of(key), fault: None }));
         if is_gone {
             return;
@@ -276,6 +276,14 @@ impl Conditions {
                 .into_iter()
                 .map(|(key, reason)| Matched { id: id_of(&key), fault: Some(reason) }),
         );
+    }
+}
+
+/// Binds the condition of a line to rows of a schema.
+fn bound((_, text): &(Id, Option<Box<str>>), rows: &Schema) -> Bound {
+    match text {
+        Some(text) => sql::condition(text, rows).map_err(|error| error.to_string()),
+        None => Err("the condition is NULL".to_string()),
     }
 }
 

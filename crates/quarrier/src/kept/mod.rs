@@ -6,17 +6,22 @@
 //!            Filter, Tables ←─ DataFolder::sources: tables as sources, by their names
 //! ```
 
+mod found;
 mod load;
 mod matching;
+mod retention;
 mod subscribe;
 
+pub use found::Changed;
 pub use load::{KeptLoad, KeptLoaded, KeptWatch, LoadedSource};
 pub use matching::{ConditionTable, Matched};
 pub use quarrier_messages::kept::{
     AppendResult, DefinedColumn, Definition, Intake, IntakeOptions, KeptTable, Misfit,
-    PendingAppend, Progress, Stored,
+    PendingAppend, Progress, RetainResult, Stored, Tended,
 };
-pub use subscribe::{Changed, Subscribe, Subscription};
+pub use quarrier_messages::log::Retention;
+pub use retention::{retention_from, retention_text};
+pub use subscribe::{Ready, Scout, Subscribe, Subscription};
 
 use std::ops::Range;
 use std::path::Path;
@@ -152,6 +157,11 @@ impl DataFolder {
         self.store.growth()
     }
 
+    /// Returns the mark of the last durable message; `None` if the folder is open for reading only.
+    pub(crate) fn last_mark(&self) -> Option<u64> {
+        self.growth()?.wait_beyond(0, Duration::ZERO)
+    }
+
     /// Returns the state of the log; `None` if the folder is open for reading only.
     ///
     /// # Errors
@@ -186,25 +196,63 @@ impl DataFolder {
         Ok(self.store.definition(name)?)
     }
 
-    /// Begins to gather messages that arrive piece by piece.
-    pub fn intake(&self) -> Intake {
-        self.store.intake()
+    /// Bounds the age or the size of a table: messages that exceed the bounds go away, the oldest first, and
+    /// with them their rows. [`tend`](Self::tend), [`close`](Self::close) and long loads apply the bounds, in steps
+    /// of a sixteenth. In a table with a key, a row goes away when its latest message does.
+    ///
+    /// # Errors
+    /// [`Error::Messages`](crate::Error::Messages) if there is no such table, or the disk is full or fails.
+    pub fn set_retention(&self, table: &str, retention: Retention) -> Result<()> {
+        Ok(self.store.set_retention(table, retention)?)
     }
 
-    /// Appends the gathered messages to an existing table: all of them or none. May wait for the log's queue;
+    /// Returns the bounds of a table.
+    ///
+    /// # Errors
+    /// [`Error::Messages`](crate::Error::Messages) if there is no such table.
+    pub fn retention(&self, table: &str) -> Result<Retention> {
+        Ok(self.store.retention(table)?)
+    }
+
+    /// Does the work that keeps an open folder fast and small: merges tables that grew in small steps, removes
+    /// messages that exceed the bounds of their tables, and stores checkpoints. To be called about once a second
+    /// by one thread.
+    ///
+    /// # Errors
+    /// [`Error::Messages`](crate::Error::Messages) if the disk is full or fails. Nothing is lost, and the next
+    /// call tries again.
+    pub fn tend(&self, workers: usize, stop: &AtomicBool) -> Result<Tended> {
+        Ok(self.store.tend(workers, stop)?)
+    }
+
+    /// Begins to gather messages for an existing table, which arrive piece by piece.
+    ///
+    /// # Errors
+    /// [`Error::Messages`](crate::Error::Messages) if there is no such table.
+    pub fn intake(&self, table: &str, options: IntakeOptions) -> Result<Intake> {
+        Ok(self.store.intake(table, options)?)
+    }
+
+    /// Appends the gathered messages to their table: all of them or none. May wait for the log's queue;
     /// [`PendingAppend::durable`] waits for the disk.
     ///
     /// # Errors
-    /// [`Error::Messages`](crate::Error::Messages) if there is no such table, messages have a format that the
+    /// [`Error::Messages`](crate::Error::Messages) if the messages are compressed or have a format that the
     /// log does not store, or the disk is full or fails.
-    pub fn take_in(
+    pub fn take_in(&self, intake: Intake, stop: &AtomicBool) -> Result<PendingAppend> {
+        Ok(self.store.take_in(intake, stop)?)
+    }
+
+    /// Like [`DataFolder::take_in`], but does not block: returns the messages, for `take_in`, if they are many, or
+    /// if the log's queue is full.
+    ///
+    /// # Errors
+    /// Those of [`DataFolder::take_in`].
+    pub fn take_in_now(
         &self,
-        table: &str,
-        intake: &Intake,
-        options: &IntakeOptions,
-        stop: &AtomicBool,
-    ) -> Result<PendingAppend> {
-        Ok(self.store.take_in(table, intake, options, stop)?)
+        intake: Box<Intake>,
+    ) -> Result<std::result::Result<PendingAppend, Box<Intake>>> {
+        Ok(self.store.take_in_now(intake)?)
     }
 
     /// Removes the rows with these keys from a table with a key. Each key has a value for each column of the
@@ -295,6 +343,12 @@ impl DataFolder {
     /// instead, or columns were rebuilt.
     pub fn take_notices(&self) -> Vec<String> {
         self.store.take_notices()
+    }
+
+    /// Applies retention and stores the columns of tables that have grown, so that the next opening takes less
+    /// time: for a server that stops. If the disk is full or fails, no message is lost.
+    pub fn settle(&self) {
+        self.store.settle();
     }
 
     /// Ends writing, and frees the space that the log did not need.

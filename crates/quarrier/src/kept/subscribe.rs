@@ -8,21 +8,26 @@
 //! ```
 //!
 //! A subscription reads at its own pace: nothing is queued for it, so a slow one delays nobody, and one that
-//! falls behind reads the log from its mark.
+//! falls behind reads the log from its mark. Subscriptions that read the same messages share them once parsed,
+//! and equal ones also share the rows found.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use quarrier_filter::{Answer, Query, Scan, Select, sql};
-use quarrier_messages::kept::Changes;
+use quarrier_messages::kept::{Changes, ReadyChanges};
 use quarrier_messages::{Kind, Schema, Table};
 
 use super::DataFolder;
+use super::found::{Changed, FoundRows};
 use super::matching::{ConditionTable, Conditions, Matched};
 use crate::{Error, Result};
 
 /// Maximum number of rows to return at once, unless more have the same mark.
 const ROWS_AT_ONCE: usize = 8_192;
+
+/// Maximum number of changed rows in which to find all rows at once, for all equal subscriptions.
+const SHARED_ROWS_MAX: u64 = 8 * ROWS_AT_ONCE as u64;
 
 /// Number of rows to match with conditions between two checks of the flag.
 const ROWS_BETWEEN_CHECKS: usize = 256;
@@ -65,25 +70,6 @@ pub struct Subscribe {
     workers: usize,
 }
 
-/// Rows of a subscription.
-#[derive(Debug)]
-#[non_exhaustive]
-pub struct Changed {
-    /// Whether the rows belong to the snapshot.
-    pub is_snapshot: bool,
-    /// The mark of each row, rising; for a row that is gone, the mark of the message that replaced or
-    /// removed it.
-    pub marks: Vec<u64>,
-    /// Whether each row is gone; only in a table with a key. Such a row comes before its replacement, which
-    /// has the same mark, in the same result.
-    pub are_gone: Vec<bool>,
-    /// With standing conditions, the condition of each row: a row that several match is there once for
-    /// each. Otherwise empty.
-    pub matched: Vec<Matched>,
-    /// The selected columns of the rows.
-    pub rows: Table,
-}
-
 /// A running subscription.
 #[derive(Debug)]
 pub struct Subscription {
@@ -105,9 +91,31 @@ pub struct Subscription {
     workers: usize,
 }
 
+/// Rows that need no work.
+#[derive(Debug)]
+pub enum Ready {
+    /// Rows that an equal subscription found.
+    Rows(Arc<Changed>),
+    /// There are none now.
+    Nothing,
+    /// [`Subscription::next`] has to find out, or to report an error.
+    Unknown,
+}
+
 /// Rows that were found but not yet returned.
 #[derive(Debug)]
-struct Waiting {
+enum Waiting {
+    /// Rows that equal subscriptions share, up to a mark, and the next piece of them.
+    Shared {
+        found: Arc<FoundRows>,
+        next: usize,
+        mark: u64,
+    },
+    Alone(WaitingRows),
+}
+
+#[derive(Debug)]
+struct WaitingRows {
     changes: Changes,
     rows: Vec<u64>,
     next: usize,
@@ -233,7 +241,8 @@ impl Subscribe {
         };
         if self.has_snapshot {
             subscription.meet(&whole, stop)?;
-            subscription.waiting = Some(subscription.found(whole, stop)?);
+            let found = subscription.found_alone(whole, stop)?;
+            subscription.waiting = Some(Waiting::Alone(found));
         } else {
             // Retention may have removed the next messages: report that now rather than at the first
             // row.
@@ -277,7 +286,7 @@ impl Subscription {
     /// Those of [`Subscribe::start`]; and [`Error::Request`] if a value changed the type of a selected
     /// column. Rows returned before stay valid: a subscription after [`mark`](Self::mark) has the new
     /// columns.
-    pub fn next(&mut self, stop: &AtomicBool) -> Result<Option<Changed>> {
+    pub fn next(&mut self, stop: &AtomicBool) -> Result<Option<Arc<Changed>>> {
         loop {
             if let Some(changed) = self.handed_out(stop)? {
                 return Ok(Some(changed));
@@ -300,6 +309,71 @@ impl Subscription {
             self.meet(&changes, stop)?;
             self.waiting = Some(self.found(changes, stop)?);
         }
+    }
+
+    /// Returns the next rows, like [`next`](Self::next), if an equal subscription found them: takes no time,
+    /// and does not wait for other threads.
+    pub fn ready(&mut self) -> Ready {
+        loop {
+            match &self.waiting {
+                Some(Waiting::Alone(_)) => return Ready::Unknown,
+                Some(Waiting::Shared { .. }) => {
+                    if let Some(changed) = self.next_shared() {
+                        return Ready::Rows(changed);
+                    }
+                }
+                None => {}
+            }
+            if self.is_over() {
+                return Ready::Nothing;
+            }
+            let changes = match self.changes_ready() {
+                Some(ReadyChanges::Parsed(changes)) => changes,
+                Some(ReadyChanges::Nothing(mark)) => {
+                    self.mark = self.mark.max(mark);
+                    return Ready::Nothing;
+                }
+                None => return Ready::Unknown,
+            };
+            if changes.table().rows() == 0 {
+                // Only keys without rows were removed.
+                self.mark = self.mark.max(changes.mark());
+                continue;
+            }
+            let is_alike = *changes.table().schema() == self.schema && self.can_share(&changes);
+            match FoundRows::known(&changes, (&*self.text, &self.query)).filter(|_| is_alike) {
+                Some(found) => self.waiting = Some(self.shared(found, &changes)),
+                None => return Ready::Unknown,
+            }
+        }
+    }
+
+    fn changes_ready(&self) -> Option<ReadyChanges> {
+        let range = (self.mark, self.until);
+        let store = self.conditions.is_none().then(|| self.kept.store())?;
+        store.changes_ready(&self.table, range, &self.schema)
+    }
+
+    /// Returns a scout for this subscription and all equal ones; `None` with conditions, whose rows are not
+    /// shared.
+    pub fn scout(&self) -> Option<Scout> {
+        if self.conditions.is_some() {
+            return None;
+        }
+        Some(Scout(Subscription {
+            kept: Arc::clone(&self.kept),
+            text: self.text.clone(),
+            table: self.table.clone(),
+            query: self.query.clone(),
+            schema: self.schema.clone(),
+            shown: self.shown.clone(),
+            mark: self.kept.last_mark()?,
+            snapshot_mark: 0,
+            until: u64::MAX,
+            conditions: None,
+            waiting: None,
+            workers: 1,
+        }))
     }
 
     /// Reads the conditions that stand before these changes, and between them.
@@ -335,8 +409,45 @@ impl Subscription {
         Ok(())
     }
 
-    /// Finds the matching rows.
+    /// Finds the matching rows, or takes those that an equal subscription found.
     fn found(&self, changes: Changes, stop: &AtomicBool) -> Result<Waiting> {
+        if !self.can_share(&changes) {
+            return Ok(Waiting::Alone(self.found_alone(changes, stop)?));
+        }
+        let find = || {
+            let mut found = self.found_alone(changes.clone(), stop)?;
+            let mut pieces = Vec::new();
+            loop {
+                let picked = found.pick(self.snapshot_mark);
+                if picked.rows.is_empty() {
+                    return Ok(pieces);
+                }
+                pieces.push(self.projected(&changes, picked, stop)?);
+            }
+        };
+        match FoundRows::of(&changes, (&self.text, &self.query), find)? {
+            Some(found) => Ok(self.shared(found, &changes)),
+            None => Ok(Waiting::Alone(self.found_alone(changes, stop)?)),
+        }
+    }
+
+    /// Returns whether all equal subscriptions find the same rows in these changes: all of them are new, and
+    /// requested.
+    fn can_share(&self, changes: &Changes) -> bool {
+        let rows = changes.table().rows();
+        let seen = self.mark.max(self.snapshot_mark);
+        self.conditions.is_none()
+            && (1..=SHARED_ROWS_MAX).contains(&rows)
+            && changes.mark_of(0) > seen
+            && changes.mark_of(rows - 1) <= self.until
+    }
+
+    fn shared(&self, found: Arc<FoundRows>, changes: &Changes) -> Waiting {
+        Waiting::Shared { found, next: 0, mark: changes.mark().min(self.until) }
+    }
+
+    /// Finds the matching rows that are new and requested.
+    fn found_alone(&self, changes: Changes, stop: &AtomicBool) -> Result<WaitingRows> {
         let queries = std::slice::from_ref(&self.query);
         let scan = Scan::new(changes.table(), queries).workers(self.workers).cancel(stop);
         let answer = scan.run().pop().unwrap_or_else(|| Ok(Answer::default()));
@@ -345,28 +456,81 @@ impl Subscription {
             let mark = changes.mark_of(*row);
             mark > self.mark && mark <= self.until
         });
-        Ok(Waiting { changes, rows, next: 0 })
+        Ok(WaitingRows { changes, rows, next: 0 })
     }
 
     /// Returns some of the rows found; `None` if all were returned.
-    fn handed_out(&mut self, stop: &AtomicBool) -> Result<Option<Changed>> {
-        let Some(waiting) = &mut self.waiting else { return Ok(None) };
+    fn handed_out(&mut self, stop: &AtomicBool) -> Result<Option<Arc<Changed>>> {
+        let waiting = match &mut self.waiting {
+            None => return Ok(None),
+            Some(Waiting::Shared { .. }) => return Ok(self.next_shared()),
+            Some(Waiting::Alone(waiting)) => waiting,
+        };
         let picked = match &mut self.conditions {
             None => waiting.pick(self.snapshot_mark),
             Some(conditions) => waiting.pick_matching(self.snapshot_mark, conditions, stop)?,
         };
-        let Waiting { changes, .. } = &*waiting;
+        let changes = waiting.changes.clone();
         if picked.rows.is_empty() {
-            self.mark = self.mark.max(changes.mark().min(self.until));
-            self.waiting = None;
+            self.end_waiting(changes.mark().min(self.until));
             return Ok(None);
         }
+        self.projected(&changes, picked, stop).map(Arc::new).map(Some)
+    }
+
+    /// Returns the next piece of shared rows; `None` if all were returned.
+    fn next_shared(&mut self) -> Option<Arc<Changed>> {
+        let Some(Waiting::Shared { found, next, mark }) = &mut self.waiting else { return None };
+        let piece = found.piece(*next);
+        let mark = *mark;
+        *next += 1;
+        if piece.is_none() {
+            self.end_waiting(mark);
+        }
+        piece
+    }
+
+    /// Every row up to this mark was returned.
+    fn end_waiting(&mut self, mark: u64) {
+        self.mark = self.mark.max(mark);
+        self.waiting = None;
+    }
+
+    fn projected(&self, changes: &Changes, picked: Picked, stop: &AtomicBool) -> Result<Changed> {
         let Picked { is_snapshot, rows, matched } = picked;
-        let marks = rows.iter().map(|row| changes.mark_of(*row)).collect();
-        let are_gone = rows.iter().map(|row| changes.is_gone(*row)).collect();
         let answer = Answer { count: rows.len() as u64, rows };
-        let rows = self.query.project(changes.table(), &answer, 1, stop).map_err(of_row)?;
-        Ok(Some(Changed { is_snapshot, marks, are_gone, matched, rows }))
+        let shown = self.query.project(changes.table(), &answer, 1, stop).map_err(of_row)?;
+        Ok(Changed::new((changes, &answer.rows), shown, is_snapshot, matched))
+    }
+}
+
+/// Finds new rows for equal subscriptions, which then [have them ready](Subscription::ready).
+#[derive(Debug)]
+pub struct Scout(Subscription);
+
+impl Scout {
+    /// Finds the rows of all new messages, and passes them to `each`. Skips the messages if they have more
+    /// bytes than `bytes_max`; subscriptions find those rows themselves.
+    ///
+    /// # Errors
+    /// Those of [`Subscription::next`]. The scout is useless then.
+    pub fn run(
+        &mut self,
+        bytes_max: u64,
+        stop: &AtomicBool,
+        mut each: impl FnMut(&Changed),
+    ) -> Result<()> {
+        let Scout(subscription) = self;
+        let (store, mark) = (subscription.kept.store(), subscription.mark);
+        if store.bytes_after(&subscription.table, mark)? > bytes_max
+            && let Some(last) = subscription.kept.last_mark()
+        {
+            subscription.end_waiting(last);
+        }
+        while let Some(changed) = subscription.next(stop)? {
+            each(&changed);
+        }
+        Ok(())
     }
 }
 
@@ -378,7 +542,7 @@ struct Picked {
     matched: Vec<Matched>,
 }
 
-impl Waiting {
+impl WaitingRows {
     /// Picks the next rows, all of the snapshot or all later ones; none if all were picked.
     fn pick(&mut self, snapshot_mark: u64) -> Picked {
         let rest = &self.rows[self.next..];

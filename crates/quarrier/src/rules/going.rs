@@ -242,13 +242,12 @@ impl Going<'_, '_> {
     /// Reports strings with more matches than the limit.
     fn note_overfull(&mut self, name: &str, judged: &Judged) {
         let rules: &Rules = &self.run.search.rules;
-        for (rule, string) in &judged.overfull {
-            let holds = judged.held.iter().any(|held| held.rule == *rule);
-            let rule = &rules.rules()[*rule];
+        for overfull in &judged.overfull {
+            let holds = judged.held.iter().any(|held| held.rule == overfull.rule);
+            let rule = &rules.rules()[overfull.rule];
             let line = format!(
-                "{name}: {string} of rule {} occurs more than {} times; only the first ones count",
-                rule.name,
-                rules.matches_max(),
+                "{name}: {} of rule {} occurs more than {} times; only the first ones count",
+                overfull.string, rule.name, overfull.matches_max,
             );
             if rule.needs_offsets {
                 self.done.missing(line);

@@ -34,6 +34,7 @@ pub use notes::{LINES_MAX, Notes, RANGES_MAX, unreadable_line};
 pub use object_folder::ObjectFolder;
 pub use objects::selects;
 pub use opener::{OpenOptions, Opener};
+pub use quarrier_remote::RemoteSource;
 pub use stdin::standard_input;
 pub use version::Version;
 pub(crate) use written::refuse_folder_on_source;
@@ -44,7 +45,7 @@ use std::path::PathBuf;
 
 use quarrier_core::source::Source;
 use quarrier_messages::Format;
-use quarrier_remote::{Counters, RemoteSource, is_remote as is_url, redacted};
+use quarrier_remote::{Counters, is_remote as is_url, redacted};
 
 use crate::{Error, Result};
 

@@ -1,5 +1,6 @@
 //! Opens sources: plain files, images by their format, URLs with one shared client.
 
+use std::fmt;
 use std::io::{Cursor, Read};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
@@ -82,6 +83,12 @@ impl OpenOptions {
         self
     }
 
+    /// Sends the header fields of `other`, too.
+    pub fn with_headers_of(mut self, other: &OpenOptions) -> Self {
+        self.headers.extend(other.headers.iter().cloned());
+        self
+    }
+
     /// The folder of cached bytes, if there is one.
     fn cache_in(&self, environment: &Environment) -> Option<PathBuf> {
         let named = self.cache.as_ref().or(environment.remote_cache()).cloned();
@@ -124,6 +131,12 @@ pub struct Opener {
     environment: Environment,
     stop: Arc<AtomicBool>,
     remote: OnceLock<Arc<Remote>>,
+}
+
+impl fmt::Debug for Opener {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Opener").field("options", &self.options).finish_non_exhaustive()
+    }
 }
 
 impl Opener {

@@ -75,6 +75,14 @@ impl<S: Source> Source for PartitionSource<S> {
             .then(|| self.disk.window(start + range.start..start + range.end))?
     }
 
+    fn next_window(&self, range: Range<u64>, bytes_min: u64) -> Option<Range<u64>> {
+        let start = self.span.start;
+        let end = range.end.min(self.length());
+        let window = (range.start < end)
+            .then(|| self.disk.next_window(start + range.start..start + end, bytes_min))??;
+        Some(window.start - start..window.end - start)
+    }
+
     fn is_resident(&self) -> bool {
         self.disk.is_resident()
     }

@@ -132,12 +132,11 @@ pub(crate) fn durable(sent: PendingAppend) -> AppendResult {
 }
 
 fn take(kept: &DataFolder, lines: &str) {
-    let mut intake = kept.intake();
-    intake.push(lines.as_bytes()).unwrap();
     let mut options = IntakeOptions::default();
     options.format = Some(Format::Json);
-    let stop = AtomicBool::new(false);
-    durable(kept.take_in("t", &intake, &options, &stop).unwrap());
+    let mut intake = kept.intake("t", options).unwrap();
+    intake.push(lines.as_bytes()).unwrap();
+    durable(kept.take_in(intake, &AtomicBool::new(false)).unwrap());
 }
 
 fn filtered(sources: &Sources, condition: &str) -> (u64, Vec<String>) {

@@ -10,6 +10,8 @@ mod buckets;
 mod doors;
 mod keyed;
 mod lines;
+mod live;
+mod many;
 mod matching;
 mod messages;
 mod mount;

@@ -32,11 +32,11 @@ fn rules_definition() -> Definition {
 
 /// Appends messages; returns the mark of the first.
 fn take(kept: &DataFolder, table: &str, lines: &str) -> u64 {
-    let mut intake = kept.intake();
-    intake.push(lines.as_bytes()).unwrap();
     let mut options = IntakeOptions::default();
     options.format = Some(Format::Json);
-    durable(kept.take_in(table, &intake, &options, &AtomicBool::new(false)).unwrap()).marks.start
+    let mut intake = kept.intake(table, options).unwrap();
+    intake.push(lines.as_bytes()).unwrap();
+    durable(kept.take_in(intake, &AtomicBool::new(false)).unwrap()).marks.start
 }
 
 /// A change: the mark, the sign, the rule, and the row's id and price.
@@ -242,7 +242,7 @@ fn text_that_is_no_condition_is_reported_once_with_the_next_row() {
     let mut watch = subscribe.clone().matching(names("ID")).start(&kept, &stop).unwrap();
     assert_eq!(watch.matched_id(), Some(Kind::Text));
     let mut shown = || {
-        let changed = watch.next(&stop).unwrap().map(|it| it.matched).unwrap_or_default();
+        let changed = watch.next(&stop).unwrap().map(|it| it.matched.clone()).unwrap_or_default();
         let one = |it: &quarrier::kept::Matched| match &it.id {
             Value::Text(id) => format!("{id}{}", if it.fault.is_some() { "!" } else { "" }),
             other => format!("{other:?}"),
@@ -264,7 +264,8 @@ fn text_that_is_no_condition_is_reported_once_with_the_next_row() {
         subscribe.clone().after(Some(6)).matching(names("id")).start(&kept, &stop).unwrap();
     let mut ids = Vec::new();
     while let Some(changed) = later.next(&stop).unwrap() {
-        ids.extend(changed.matched.into_iter().filter(|it| it.fault.is_none()).map(|it| it.id));
+        let matched = changed.matched.iter().filter(|it| it.fault.is_none());
+        ids.extend(matched.map(|it| it.id.clone()));
     }
     assert!(ids.contains(&Value::Text("c".into())), "{ids:?}");
     for (matching, word) in [

@@ -1,0 +1,12 @@
+//! Clusters of processes on this machine against one process.
+#![allow(clippy::unwrap_used, reason = "a failed unwrap in a test reports its line")]
+#![allow(clippy::disallowed_methods, reason = "a test without its threads has failed")]
+
+mod answers;
+mod carved;
+mod encrypted;
+mod killed;
+mod lab;
+mod refused;
+mod resumed;
+mod secrets;
