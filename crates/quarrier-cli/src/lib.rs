@@ -10,9 +10,17 @@
 //! Everything else here belongs to the binary.
 
 mod args;
-pub use args::{Query, QueryFormat, Serve, query_arguments, serve_arguments};
+pub use args::{
+    ClusterCommand, Query, QueryFormat, Serve, build, cluster_arguments, query_arguments,
+    serve_arguments,
+};
+
+mod cluster;
+pub use cluster::{Answer, CLUSTER_VARIABLE, Cluster, ClusterJob, TakeAnswer};
 
 mod commands;
+pub use commands::carve::what_to_try;
+pub use commands::packed::{PACKED_BYTES_MAX, PackedCarve, PackedRequest, PackedSearch};
 pub use commands::query::account::{QueryAccount, memory_bytes_per_second};
 pub use commands::search::request::search_of_words;
 
@@ -66,13 +74,24 @@ impl Outcome {
 /// The main function of the binary `quarrier`: runs the command line of this process. Commands over
 /// Parquet are handed over to `quarrier-sql` if `parquet` is `None`.
 pub fn run(parquet: Option<&dyn ColumnReader>) -> ExitCode {
-    defects::guarded(|| obeyed(parquet) as u8)
+    defects::guarded(|| obeyed(parquet, None) as u8)
 }
 
-fn obeyed(parquet: Option<&dyn ColumnReader>) -> Outcome {
+/// The main function of a program that runs the command line of this process on a cluster.
+pub fn run_on(cluster: &dyn Cluster) -> ExitCode {
+    defects::guarded(|| obeyed(None, Some(cluster)) as u8)
+}
+
+fn obeyed(parquet: Option<&dyn ColumnReader>, cluster: Option<&dyn Cluster>) -> Outcome {
     match args::parse() {
-        args::Parsed::Search(search) => commands::search::run(&search),
-        args::Parsed::Carve(carve) => commands::carve::run(&carve),
+        args::Parsed::Search(search) if search.is_on_cluster() && cluster.is_none() => {
+            commands::cluster::hand_over(1)
+        }
+        args::Parsed::Search(search) => commands::search::run(&search, cluster),
+        args::Parsed::Carve(carve) if carve.is_on_cluster() && cluster.is_none() => {
+            commands::cluster::hand_over(1)
+        }
+        args::Parsed::Carve(carve) => commands::carve::run(&carve, cluster),
         args::Parsed::Files(files) => commands::files::run(&files),
         args::Parsed::Mount(mount) => commands::mount::run(&mount),
         args::Parsed::Cache(cache) => commands::cache::run(&cache),
@@ -84,6 +103,7 @@ fn obeyed(parquet: Option<&dyn ColumnReader>) -> Outcome {
         args::Parsed::Reindex(reindex) => commands::load::reindex(&reindex),
         args::Parsed::Query => commands::query::run(),
         args::Parsed::Serve => commands::query::serve(),
+        args::Parsed::Cluster => commands::cluster::hand_over(2),
         args::Parsed::Done(outcome) => outcome,
     }
 }

@@ -73,7 +73,7 @@ fn run(request: &Files, place: Place<'_>, stop: &AtomicBool) -> quarrier::Result
 fn dict<'py>(py: Python<'py>, row: &Row) -> PyResult<Bound<'py, PyDict>> {
     let entry = &row.entry;
     let dict = PyDict::new(py);
-    dict.set_item(intern!(py, "source"), &row.source)?;
+    dict.set_item(intern!(py, "source"), &*row.source)?;
     dict.set_item(intern!(py, "partition"), row.partition)?;
     dict.set_item(intern!(py, "path"), &entry.path)?;
     dict.set_item(intern!(py, "inode"), entry.inode)?;

@@ -18,8 +18,8 @@
 //!                                            └─ errors    a Python class for each Rust error
 //! ```
 //!
-//! The crate is linked twice: alone as `quarrier._light`, and with an engine for all of SQL as
-//! `quarrier_sql._native` (`quarrier-python-sql`). `quarrier._native` imports the installed one, so
+//! The crate is linked twice: alone as `quarrier._light` (`quarrier-python-light`), and with an engine for all
+//! of SQL as `quarrier_sql._native` (`quarrier-python-sql`). `quarrier._native` imports the installed one, so
 //! that there is a single class of tables.
 //!
 //! The interpreter's lock is released during long calls; a signal ends a search (`interrupt`). No
@@ -72,12 +72,6 @@ mod units;
 mod gauge;
 
 use pyo3::prelude::*;
-
-/// The native half of the package without the engine for all of SQL; see `quarrier`.
-#[pymodule(gil_used = false, name = "_light")]
-fn light(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    fill(module)
-}
 
 /// Adds all classes and functions to a module.
 ///

@@ -21,9 +21,14 @@ impl Pattern {
         &self.pattern.text
     }
 
+    /// Its kind: `hex` or `regex`.
+    #[getter]
+    fn kind(&self) -> &'static str {
+        if self.pattern.is_regex() { "regex" } else { "hex" }
+    }
+
     fn __repr__(&self) -> String {
-        let maker = if self.pattern.is_regex() { "regex" } else { "hex" };
-        format!("quarrier.{maker}({:?})", self.pattern.text)
+        format!("quarrier.{}({:?})", self.kind(), self.pattern.text)
     }
 }
 

@@ -39,6 +39,11 @@ impl CacheArgs {
     }
 }
 
+/// The options for opening sources of commands that have [`header_arg`], but not the others.
+pub(super) fn headers_alone(matches: &ArgMatches) -> Result<OpenOptions, String> {
+    Ok(OpenOptions::default().headers(headers_of(matches)?))
+}
+
 /// The headers, parsed here because an error of clap shows the value.
 fn headers_of(matches: &ArgMatches) -> Result<Vec<Header>, String> {
     let texts = matches.get_many::<String>("header").unwrap_or_default();
@@ -46,7 +51,7 @@ fn headers_of(matches: &ArgMatches) -> Result<Vec<Header>, String> {
     headers.collect::<Result<_, _>>().map_err(|error| format!("--header: {error}"))
 }
 
-fn header_arg() -> Arg {
+pub(super) fn header_arg() -> Arg {
     Arg::new("header")
         .long("header")
         .value_name("HEADER")

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 
 use super::cache::{CacheArgs, cache_args};
-use super::units::{Units, carve_args, parse_carve};
+use super::units::{Units, carve_args};
 use super::{
     auto_count, color_arg, files_from_arg, flag, format_arg, format_of, hash_arg, json_arg,
     quiet_arg, stats_arg, workers_arg,
@@ -67,6 +67,7 @@ Examples:
   quarrier carve evidence/ -o recovered
   find evidence -name '*.bin' -print0 | quarrier carve --files-from - -o recovered
   quarrier carve 's3://bucket/case/*.dd' --to s3://bucket/rows --shard 0/8
+  quarrier carve images/ -o recovered --cluster 10.0.0.1:50050
 
 A SOURCE is a file, a block device, the first part of a split image (image.001)
 or of an EWF image (image.E01), a quoted glob of the parts ('image.*'), or a
@@ -214,7 +215,7 @@ pub(super) fn parse(matches: &ArgMatches) -> Result<Carve, String> {
         types.sort();
         types.dedup();
     });
-    Ok(Carve {
+    let carve = Carve {
         sources: matches.get_many("source").unwrap_or_default().cloned().collect(),
         files_from: matches.get_many("files-from").unwrap_or_default().cloned().collect(),
         folder: folder.filter(|_| !dry_run),
@@ -240,7 +241,8 @@ pub(super) fn parse(matches: &ArgMatches) -> Result<Carve, String> {
         quiet: matches.get_flag("quiet"),
         stats: matches.get_one("stats").cloned(),
         report: matches.get_one("report").cloned(),
-        units: parse_carve(matches),
+        units: None,
         line: super::search::typed_line(),
-    })
+    };
+    carve.in_units(matches)
 }

@@ -4,7 +4,9 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{ArgMatches, Command};
+use quarrier::OpenOptions;
 
+use super::cache::{header_arg, headers_alone};
 use super::filter::{conditions_and_files, files_arg, many_arg};
 use super::{
     ConditionArg, auto_count, color_arg, format_arg, format_of, json_arg, quiet_arg, stats_arg,
@@ -18,6 +20,8 @@ use crate::output::Format;
 pub(crate) struct Explain {
     pub(crate) asked: ConditionArg,
     pub(crate) files: Vec<OsString>,
+    /// Options for opening sources.
+    pub(crate) open: OpenOptions,
     pub(crate) format: Format,
     pub(crate) workers: usize,
     pub(crate) quiet: bool,
@@ -43,6 +47,7 @@ pub(super) fn command() -> Command {
         .about("Shows how conditions are evaluated over messages in memory")
         .after_help(EXAMPLES)
         .arg(many_arg().help("Conditions from a file, one a line, all in one pass"))
+        .arg(header_arg())
         .arg(workers_arg("Threads that load and evaluate"))
         .arg(format_arg().help("text, json (one object a condition, then one of all)"))
         .args([json_arg(), color_arg()])
@@ -59,6 +64,7 @@ pub(super) fn parse(matches: &ArgMatches) -> Result<Explain, String> {
     Ok(Explain {
         asked,
         files,
+        open: headers_alone(matches)?,
         format,
         workers: auto_count(matches, "workers"),
         quiet: matches.get_flag("quiet"),

@@ -5,8 +5,11 @@ use std::path::PathBuf;
 
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 
+use quarrier::OpenOptions;
+use quarrier::kept::{Retention, retention_from};
 use quarrier_messages::Format;
 
+use super::cache::{header_arg, headers_alone};
 use super::filter::{input_format_arg, many_arg, rejects_arg};
 use super::{auto_count, flag, format_arg, quiet_arg, stats_arg, workers_arg};
 use crate::log::log_arg;
@@ -23,8 +26,12 @@ pub(crate) struct Load {
     pub(crate) rejects: Option<PathBuf>,
     pub(crate) is_compressed: bool,
     pub(crate) is_again: bool,
+    /// The bounds of the table; `None` to leave them as they are.
+    pub(crate) retention: Option<Retention>,
     /// Size of a log segment, allocated at once, in bytes; `None` for the default.
     pub(crate) segment_bytes: Option<u64>,
+    /// Options for opening sources.
+    pub(crate) open: OpenOptions,
     /// The format of the messages; `None` to detect it for each source.
     pub(crate) input_format: Option<Format>,
     pub(crate) format: output::Format,
@@ -51,6 +58,7 @@ Examples:
   quarrier load --data d --table fills 'fills-*.fix' --rejects rejects.jsonl
   quarrier load --data d --table orders orders.ndjson --compress zstd
   quarrier load --data d --table orders --many alarms.sql today.ndjson
+  quarrier load --data d --table app --retention '7 days, 10 GB' app.ndjson
   ssh host cat app.ndjson | quarrier load --data d --table app -
   quarrier query --data d \"SELECT symbol, sum(qty) FROM orders GROUP BY symbol\"
 
@@ -66,7 +74,14 @@ continue; the messages loaded from it stay.
 
 A message that does not parse is rejected, counted, and listed by --rejects; the
 log does not keep it. --many prints how many of the loaded messages match each
-condition.
+condition; they are counted while the messages are parsed.
+
+--retention bounds a table, for this and all later loads: by the age of its
+messages since they were loaded, by the bytes that they take in the log, or by
+both ('7 days, 10 GB'). The oldest ones go away, and with them their rows, in
+steps of a sixteenth of the bound, while a load or a server runs and when a load
+ends. Tables without bounds keep all messages. The log shrinks by whole
+segments, once no table has messages in the oldest one.
 
 One process at a time may write to a folder; others can read it meanwhile.
 
@@ -107,9 +122,17 @@ pub(super) fn command() -> Command {
                 .help("Compress the log"),
         )
         .arg(flag("again", "Load files again, even if they were loaded before"))
+        .arg(
+            Arg::new("retention")
+                .long("retention")
+                .value_name("BOUNDS")
+                .value_parser(|text: &str| retention_from(text).map_err(|error| error.to_string()))
+                .help("Remove older messages from now on: '7 days', '10 GB', both, or off"),
+        )
         .arg(segment_arg())
         .arg(input_format_arg())
         .arg(rejects_arg())
+        .arg(header_arg())
         .args([workers_arg("Threads that parse")])
         .args([format_arg(), quiet_arg(), stats_arg(), log_arg()])
         .arg(
@@ -160,7 +183,9 @@ pub(super) fn parse(matches: &ArgMatches) -> Result<Load, String> {
         rejects: matches.get_one("rejects").cloned(),
         is_compressed: matches.contains_id("compress"),
         is_again: matches.get_flag("again"),
+        retention: matches.get_one("retention").copied(),
         segment_bytes: matches.get_one("segment").copied(),
+        open: headers_alone(matches)?,
         input_format: matches.get_one::<Option<Format>>("input-format").cloned().flatten(),
         format: *matches.get_one("format").unwrap_or(&output::Format::Text),
         workers: auto_count(matches, "workers"),

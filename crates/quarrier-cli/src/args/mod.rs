@@ -2,6 +2,7 @@
 
 mod cache;
 mod carve;
+mod cluster;
 mod completions;
 mod explain;
 mod files;
@@ -12,6 +13,7 @@ mod matches;
 mod mount;
 mod pages;
 mod query;
+mod rules;
 mod search;
 mod serve;
 mod units;
@@ -21,6 +23,7 @@ mod wrong;
 
 pub(crate) use cache::{Cache, CacheVerb};
 pub(crate) use carve::Carve;
+pub use cluster::{ClusterCommand, cluster_arguments};
 pub(crate) use explain::Explain;
 pub(crate) use files::Files;
 pub(crate) use filter::{ConditionArg, Filter};
@@ -33,6 +36,7 @@ pub(crate) use search::{PatternArg, Search, Shown, of_words};
 pub use serve::{Serve, serve_arguments};
 pub(crate) use units::Units;
 pub(crate) use verify::Verify;
+pub use version::build;
 pub(crate) use version::day;
 
 use std::io::IsTerminal;
@@ -65,6 +69,8 @@ pub(crate) enum Parsed {
     Query,
     /// The arguments belong to `quarrier serve`, which the other binary runs.
     Serve,
+    /// The arguments belong to `quarrier cluster`, which the third binary runs.
+    Cluster,
     /// Parsing finished the command: help, version, or a usage error.
     Done(Outcome),
 }
@@ -119,6 +125,7 @@ pub(crate) fn parse() -> Parsed {
         }
         Some(("query", _)) => Ok(Parsed::Query),
         Some(("serve", _)) => Ok(Parsed::Serve),
+        Some(("cluster", _)) => Ok(Parsed::Cluster),
         Some(("completions", matches)) => completions::parse(matches),
         Some(("help-markdown", _)) => Ok(Parsed::Done(crate::commands::markdown::print(shown()))),
         Some(("help-man", matches)) => pages::parse(matches),
@@ -177,6 +184,7 @@ pub(crate) fn shown() -> Command {
         .subcommand(load::command())
         .subcommand(load::reindex_command())
         .subcommand(serve::command())
+        .subcommand(cluster::command())
         .subcommand(completions::command())
 }
 

@@ -5,7 +5,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
+use quarrier::OpenOptions;
 
+use super::cache::{header_arg, headers_alone};
 use super::load::data_arg;
 use super::{auto_count, color_arg, flag, quiet_arg, stats_arg, version, workers_arg, wrong};
 use crate::log::{self, log_arg};
@@ -29,6 +31,8 @@ pub struct Query {
     pub output: Option<PathBuf>,
     /// Where to list rejected messages.
     pub rejects: Option<PathBuf>,
+    /// Options for opening sources.
+    pub open: OpenOptions,
     /// Threads; 0: one a CPU.
     pub workers: usize,
     /// Memory that queries may take before they spill to disk, in bytes.
@@ -126,6 +130,7 @@ pub(super) fn command() -> Command {
                 .help("Give a file or glob a name; repeatable"),
         )
         .arg(data_arg("Query the tables of a data folder of 'quarrier load'"))
+        .arg(header_arg())
         .arg(
             Arg::new("concurrent")
                 .long("concurrent")
@@ -190,8 +195,8 @@ pub(super) fn seconds(text: &str) -> Result<Duration, String> {
     Duration::try_from_secs_f64(seconds).ok().filter(|time| !time.is_zero()).ok_or_else(wrong)
 }
 
-fn parse(matches: &ArgMatches) -> Query {
-    Query {
+fn parse(matches: &ArgMatches) -> Result<Query, String> {
+    Ok(Query {
         sql: matches.get_one("sql").cloned(),
         tables: matches.get_many("table").unwrap_or_default().cloned().collect(),
         data: matches.get_one("data").cloned(),
@@ -199,13 +204,14 @@ fn parse(matches: &ArgMatches) -> Query {
         format: *matches.get_one("format").unwrap_or(&QueryFormat::Text),
         output: matches.get_one("output").cloned(),
         rejects: matches.get_one("rejects").cloned(),
+        open: headers_alone(matches)?,
         workers: auto_count(matches, "workers"),
         memory_bytes_max: matches.get_one("max-memory").copied(),
         timeout: matches.get_one("timeout").copied(),
         stats: matches.get_one("stats").cloned(),
         timing: matches.get_flag("timing"),
         quiet: matches.get_flag("quiet"),
-    }
+    })
 }
 
 /// The command line of `quarrier-sql`.
@@ -227,7 +233,7 @@ pub fn query_arguments(arguments: Vec<OsString>) -> Result<Query, (String, bool)
     match command.try_get_matches_from(std::iter::once(name).chain(arguments)) {
         Ok(matches) => {
             log::begin(&matches);
-            Ok(parse(&matches))
+            parse(&matches).map_err(|message| (message, false))
         }
         Err(error) => {
             use clap::error::ErrorKind::{DisplayHelp, DisplayVersion};
@@ -257,5 +263,16 @@ mod tests {
             assert!(!is_help && said.contains("NAME=FILE") && !said.contains('\n'), "{said}");
         }
         assert!(read(&["--help"]).unwrap_err().1);
+    }
+
+    #[test]
+    fn a_header_goes_to_urls_and_a_wrong_one_is_refused_without_its_value() {
+        let query = read(&["SELECT 1", "--header", "X-Key: a", "--header=X-Other: b"]).unwrap();
+        assert_ne!(query.open, quarrier::OpenOptions::default());
+        for wrong in ["secret", "Host: secret", ": secret"] {
+            let (said, is_help) = read(&["SELECT 1", "--header", wrong]).unwrap_err();
+            assert!(!is_help && said.starts_with("--header: "), "{said}");
+            assert!(!said.contains("secret") && !said.contains('\n'), "{said}");
+        }
     }
 }

@@ -16,6 +16,7 @@ use quarrier_search::{Encodings, EngineName, REGEX_MEMORY_BYTES};
 
 use super::cache::{CacheArgs, cache_args};
 use super::matches::{line_args, match_args};
+use super::rules::{refuse_with_rules, rule_args};
 use super::{
     auto, color_arg, files_from_arg, flag, format_arg, format_of, json_arg, quiet_arg, stats_arg,
     units, workers_arg,
@@ -120,11 +121,10 @@ pub(super) fn parse(matches: &ArgMatches) -> Result<Search, String> {
     let files_from: Vec<PathBuf> =
         matches.get_many::<PathBuf>("files-from").unwrap_or_default().cloned().collect();
     let has_rules = matches.contains_id("rules");
-    let has_features = matches.contains_id("features");
     if has_rules {
         refuse_with_rules(matches)?;
     }
-    let has_others = has_features || has_rules;
+    let has_others = has_rules || matches.contains_id("features");
     if patterns.is_empty() && !has_others && !positional.is_empty() {
         let text = positional.remove(0).into_string();
         let text = text.map_err(|_| "the pattern is not UTF-8; write other bytes with -x")?;
@@ -139,72 +139,7 @@ pub(super) fn parse(matches: &ArgMatches) -> Result<Search, String> {
     if matches.get_flag("only-matching") && format_of(matches)? != Format::Text {
         return Err("-o prints the bytes found as text; leave it out, or --format".to_string());
     }
-    read(matches, patterns, positional)
-}
-
-/// Options that apply to patterns only.
-const OPTIONS_OF_PATTERNS: [&str; 33] = [
-    "pattern",
-    "hex",
-    "regex",
-    "patterns",
-    "features",
-    "ignore-case",
-    "word-regexp",
-    "fixed-strings",
-    "utf16",
-    "utf16be",
-    "encodings",
-    "xor",
-    "base64",
-    "regex-max-length",
-    "regex-memory",
-    "range",
-    "aligned",
-    "context",
-    "where",
-    "unallocated",
-    "histogram",
-    "histogram-memory",
-    "stop-list",
-    "alert-list",
-    "after-context",
-    "before-context",
-    "line-context",
-    "line-number",
-    "only-matching",
-    "report",
-    "to",
-    "shard",
-    "plan",
-];
-
-/// Refuses options that rules replace or cannot support.
-fn refuse_with_rules(matches: &ArgMatches) -> Result<(), String> {
-    let is_given = |id: &&&str| matches.value_source(id) == Some(ValueSource::CommandLine);
-    match OPTIONS_OF_PATTERNS.iter().find(is_given) {
-        None => Ok(()),
-        Some(id @ &("range" | "aligned")) => Err(format!(
-            "--{id} cannot be used with --rules: a rule is evaluated over a whole source or \
-             file; SOURCE#2 is the second partition"
-        )),
-        Some(&"where") => {
-            Err("--where cannot be used with --rules: their rows have the file in the column scope"
-                .to_string())
-        }
-        Some(&"unallocated") => {
-            Err("--unallocated cannot be used with --rules: --scopes deleted,carved selects \
-             deleted and carved files"
-                .to_string())
-        }
-        Some(id @ &("to" | "shard" | "plan")) => Err(format!(
-            "--{id} cannot be used with --rules: a rule is evaluated over a whole source; name a \
-             part of the sources in each run"
-        )),
-        Some(id) => Err(format!(
-            "--{id} cannot be used with --rules; search for patterns in a separate run"
-        )),
-    }
+    read(matches, patterns, positional)?.in_units(matches)
 }
 
 /// Parses the options of a search that has no command line; `words` are written as on one.
@@ -250,6 +185,7 @@ pub(crate) fn of_words(words: &[String]) -> Result<Search, String> {
         "to",
         "shard",
         "plan",
+        "cluster",
         "unit-size",
         "rate",
     ];
@@ -262,7 +198,7 @@ pub(crate) fn of_words(words: &[String]) -> Result<Search, String> {
     read(&matches, Vec::new(), Vec::new())
 }
 
-/// Reads every option except patterns and sources.
+/// Reads every option except patterns, sources and those of units.
 fn read(
     matches: &ArgMatches,
     patterns: Vec<PatternArg>,
@@ -331,7 +267,7 @@ fn read(
         report: matches.get_one("report").cloned(),
         cache: CacheArgs::of(matches)?,
         requests: auto_count("requests"),
-        units: units::parse(matches)?,
+        units: None,
         line: typed_line(),
     })
 }
@@ -591,52 +527,6 @@ fn scope_args() -> Vec<Arg> {
              outside of file systems",
         )
         .conflicts_with("line-number"),
-    ]
-}
-
-fn rule_args() -> Vec<Arg> {
-    vec![
-        Arg::new("rules")
-            .long("rules")
-            .value_name("FILE.yar")
-            .value_parser(value_parser!(PathBuf))
-            .action(ArgAction::Append)
-            .help(
-                "Evaluate these YARA rules instead of patterns: print one row for each string \
-                 found of each rule that holds in a scope. Scopes are the source and the \
-                 allocated files of its file systems; -c counts them. '-' is standard input; \
-                 repeatable",
-            )
-            .help_heading("Rules"),
-        Arg::new("scopes")
-            .long("scopes")
-            .value_name("LIST")
-            .default_value("source,files")
-            .value_parser(|text: &str| text.parse::<Scopes>())
-            .requires("rules")
-            .help(
-                "Scopes over which rules are evaluated: source, files (allocated ones), deleted \
-                 (files whose bytes are known), carved (files found by their content), members \
-                 (of zip, 7z, tar, gz, xz, bz2 and zst files), or all; joined by commas",
-            )
-            .help_heading("Rules"),
-        Arg::new("rules-max-size")
-            .long("rules-max-size")
-            .value_name("SIZE")
-            .default_value("1G")
-            .value_parser(size_in(1..=1 << 40))
-            .requires("rules")
-            .help("Maximum size of a scope, which is held in memory; longer ones are skipped and reported")
-            .help_heading("Rules"),
-        Arg::new("rules-timeout")
-            .long("rules-timeout")
-            .value_name("SECONDS")
-            .default_value("60")
-            .value_parser(value_parser!(u64).range(1..=1 << 30))
-            .requires("rules")
-            .help("Maximum time for the rules of one scope; slower scopes are skipped and \
-                   reported")
-            .help_heading("Rules"),
     ]
 }
 

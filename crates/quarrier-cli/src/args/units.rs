@@ -5,7 +5,10 @@ use std::ffi::OsString;
 use clap::{Arg, ArgAction, ArgMatches, value_parser};
 use quarrier_units::{Shard, UNIT_BYTES};
 
-use super::flag;
+use super::cache::CacheArgs;
+use super::{Carve, Search, flag};
+use crate::cluster::CLUSTER_VARIABLE;
+use crate::complain;
 use crate::quantity::size_in;
 
 /// Options of `quarrier search` that show more of a finding than its row, or that need all findings at
@@ -36,10 +39,20 @@ pub(crate) struct Units {
     pub(crate) plans: bool,
     /// The rate for the plan, in bytes per second.
     pub(crate) bytes_per_second: Option<u64>,
+    /// The scheduler of the cluster that runs the units.
+    pub(crate) cluster: Option<String>,
+    /// Whether the user chose the size of units.
+    pub(crate) is_unit_size_given: bool,
 }
 
 /// Options of `quarrier carve` that need all sources in one run.
 const NOT_WITH_CARVED_UNITS: [&str; 3] = ["report", "stats", "verify"];
+
+/// Options of `quarrier search` that a cluster does not have, besides [`NOT_WITH_UNITS`].
+const NOT_SEARCHED_ON_CLUSTERS: [&str; 3] = ["shard", "plan", "rules"];
+
+/// Options of `quarrier carve` that a cluster does not have, besides [`NOT_WITH_CARVED_UNITS`].
+const NOT_CARVED_ON_CLUSTERS: [&str; 3] = ["shard", "plan", "resume"];
 
 fn named(id: &'static str, name: &'static str, help: &'static str) -> Arg {
     Arg::new(id).long(id).value_name(name).help(help).help_heading("Units")
@@ -77,20 +90,33 @@ pub(super) fn carve_args() -> Vec<Arg> {
         )
         .conflicts_with_all(NOT_WITH_CARVED_UNITS)
         .help_heading("Units"),
+        named(
+            "cluster",
+            "HOST:PORT",
+            "Carve on the workers of this cluster, see 'quarrier cluster'; all of them must find the \
+             sources, and the folders of -o and --to, by the same names",
+        )
+        .value_parser(value_parser!(String))
+        .conflicts_with_all(NOT_WITH_CARVED_UNITS)
+        .conflicts_with_all(NOT_CARVED_ON_CLUSTERS),
         rate_arg(),
     ]
 }
 
 /// Parses the options of `quarrier carve`; `None` if there are none.
-pub(super) fn parse_carve(matches: &ArgMatches) -> Option<Units> {
+fn parse_carve(matches: &ArgMatches) -> Option<Units> {
     let (to, shard) = (matches.get_one("to").cloned(), matches.get_one("shard").copied());
     let plans = matches.get_flag("plan");
-    (to.is_some() || shard.is_some() || plans).then_some(Units {
+    let others = NOT_WITH_CARVED_UNITS.into_iter().chain(NOT_CARVED_ON_CLUSTERS);
+    let cluster = cluster_of(matches, "carves", others);
+    (to.is_some() || shard.is_some() || plans || cluster.is_some()).then_some(Units {
         to,
         unit_bytes: u64::MAX,
         shard,
         plans,
         bytes_per_second: matches.get_one("rate").copied(),
+        cluster,
+        is_unit_size_given: false,
     })
 }
 
@@ -124,22 +150,106 @@ pub(super) fn args() -> Vec<Arg> {
         named("unit-size", "SIZE", "Bytes of a unit; the same for all shards")
             .default_value("1G")
             .value_parser(size_in(1..=u64::MAX)),
+        named(
+            "cluster",
+            "HOST:PORT",
+            "Search on the workers of this cluster, see 'quarrier cluster'; all of them must find the \
+             sources, and the folder of --to, by the same names",
+        )
+        .value_parser(value_parser!(String))
+        .conflicts_with_all(NOT_WITH_UNITS)
+        .conflicts_with_all(["shard", "plan"]),
         rate_arg(),
     ]
+}
+
+/// Refuses to send headers, which may hold secrets, to the workers of a cluster.
+fn refuse_headers(cache: &CacheArgs) -> Result<(), String> {
+    match cache.headers.is_empty() {
+        true => Ok(()),
+        false => Err("--header is not sent to the workers of a cluster; give each worker the \
+                      credentials of its own environment"
+            .to_string()),
+    }
+}
+
+impl Carve {
+    /// Whether a cluster carves.
+    pub(crate) fn is_on_cluster(&self) -> bool {
+        self.units.as_ref().is_some_and(|units| units.cluster.is_some())
+    }
+
+    /// Adds the options of units.
+    ///
+    /// # Errors
+    /// For headers, which may hold secrets, if a cluster carves.
+    pub(super) fn in_units(self, matches: &ArgMatches) -> Result<Self, String> {
+        let carve = Carve { units: parse_carve(matches), ..self };
+        if carve.is_on_cluster() {
+            refuse_headers(&carve.cache)?;
+        }
+        Ok(carve)
+    }
+}
+
+impl Search {
+    /// Whether a cluster runs the search.
+    pub(crate) fn is_on_cluster(&self) -> bool {
+        self.units.as_ref().is_some_and(|units| units.cluster.is_some())
+    }
+
+    /// Adds the options of units.
+    ///
+    /// # Errors
+    /// Those of [`parse`], and for headers, which may hold secrets, if a cluster runs the search.
+    pub(super) fn in_units(self, matches: &ArgMatches) -> Result<Self, String> {
+        let search = Search { units: parse(matches)?, ..self };
+        if search.is_on_cluster() {
+            refuse_headers(&search.cache)?;
+        }
+        Ok(search)
+    }
+}
+
+/// The cluster that the options or the environment name. With any of `others`, the one of the environment is
+/// not used, and a line says so: this process `does` the work.
+fn cluster_of(
+    matches: &ArgMatches,
+    does: &str,
+    others: impl IntoIterator<Item = &'static str>,
+) -> Option<String> {
+    if let Some(cluster) = matches.get_one::<String>("cluster") {
+        return Some(cluster.clone());
+    }
+    let cluster = std::env::var(CLUSTER_VARIABLE).ok().filter(|cluster| !cluster.is_empty())?;
+    let is_given =
+        |id: &&str| matches.value_source(id) == Some(clap::parser::ValueSource::CommandLine);
+    let mut sources = matches.get_many::<OsString>("source").unwrap_or_default();
+    let reason = match others.into_iter().find(is_given) {
+        Some(id) => format!("--{id}"),
+        None if sources.any(|source| source == "-") => "standard input".to_string(),
+        None => return Some(cluster),
+    };
+    complain(&format!(
+        "this process {does}, without the cluster of {CLUSTER_VARIABLE}, because of {reason}"
+    ));
+    None
 }
 
 /// Parses the options; `None` if the search does not run unit by unit.
 ///
 /// # Errors
 /// If a unit size is given without an option that uses it.
-pub(super) fn parse(matches: &ArgMatches) -> Result<Option<Units>, String> {
+fn parse(matches: &ArgMatches) -> Result<Option<Units>, String> {
     let (to, shard) = (matches.get_one("to").cloned(), matches.get_one("shard").copied());
     let plans = matches.get_flag("plan");
-    if to.is_none() && shard.is_none() && !plans {
-        let is_given =
-            matches.value_source("unit-size") == Some(clap::parser::ValueSource::CommandLine);
-        return match is_given {
-            true => Err("--unit-size needs --to, --shard or --plan".to_string()),
+    let others = NOT_WITH_UNITS.into_iter().chain(NOT_SEARCHED_ON_CLUSTERS);
+    let cluster = cluster_of(matches, "searches", others);
+    let is_unit_size_given =
+        matches.value_source("unit-size") == Some(clap::parser::ValueSource::CommandLine);
+    if to.is_none() && shard.is_none() && !plans && cluster.is_none() {
+        return match is_unit_size_given {
+            true => Err("--unit-size needs --to, --shard, --plan or --cluster".to_string()),
             false => Ok(None),
         };
     }
@@ -149,5 +259,7 @@ pub(super) fn parse(matches: &ArgMatches) -> Result<Option<Units>, String> {
         shard,
         plans,
         bytes_per_second: matches.get_one("rate").copied(),
+        cluster,
+        is_unit_size_given,
     }))
 }

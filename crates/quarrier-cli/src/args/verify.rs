@@ -4,7 +4,9 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Arg, ArgMatches, Command, value_parser};
+use quarrier::OpenOptions;
 
+use super::cache::{header_arg, headers_alone};
 use super::quiet_arg;
 use crate::log::log_arg;
 
@@ -14,6 +16,8 @@ pub(crate) struct Verify {
     pub(crate) folder: PathBuf,
     /// Where the source is now; `None` if it has not moved.
     pub(crate) source: Option<OsString>,
+    /// Options for opening the source.
+    pub(crate) open: OpenOptions,
     pub(crate) quiet: bool,
 }
 
@@ -48,7 +52,7 @@ pub(super) fn command() -> Command {
                 .value_parser(value_parser!(OsString))
                 .help("The new location of the source, if it was moved"),
         )
-        .args([quiet_arg(), log_arg()])
+        .args([header_arg(), quiet_arg(), log_arg()])
 }
 
 pub(super) fn parse(matches: &ArgMatches) -> Result<Verify, String> {
@@ -56,6 +60,7 @@ pub(super) fn parse(matches: &ArgMatches) -> Result<Verify, String> {
     Ok(Verify {
         folder: folder.clone(),
         source: matches.get_one("source").cloned(),
+        open: headers_alone(matches)?,
         quiet: matches.get_flag("quiet"),
     })
 }

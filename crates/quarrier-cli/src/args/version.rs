@@ -19,18 +19,19 @@ pub(super) fn long_of_sql() -> &'static str {
     &TEXT
 }
 
+/// Version and commit.
+#[must_use]
+pub fn build() -> String {
+    format!("{}{}", clap::crate_version!(), commit(env!("QUARRIER_COMMIT")))
+}
+
 /// Version and commit, then the compiled-in features, then the engines of this CPU.
 fn with_features(more_features: &str) -> String {
     let engines = EngineName::ALL.into_iter().filter(|engine| {
         engine.is_available() && !matches!(engine, EngineName::Auto | EngineName::Naive)
     });
     let engines: Vec<&str> = engines.map(EngineName::name).collect();
-    format!(
-        "{}{}\nfeatures: {FEATURES}{more_features}\nengines here: {}",
-        clap::crate_version!(),
-        commit(env!("QUARRIER_COMMIT")),
-        engines.join(" ")
-    )
+    format!("{}\nfeatures: {FEATURES}{more_features}\nengines here: {}", build(), engines.join(" "))
 }
 
 /// The date of the commit; empty if unknown.

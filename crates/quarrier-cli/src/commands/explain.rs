@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use quarrier::account::{StageSeconds, Stages, Stats, rate};
 use quarrier::filter::Conditions;
 use quarrier::tables::{DetectedSource, Loaded};
-use quarrier::{OpenOptions, Opener, Sources, Tables};
+use quarrier::{Opener, Sources, Tables};
 use quarrier_filter::{Explanation, PlanStep, Query, QueryPlan, Scan, Select};
 use quarrier_messages::{ColumnReader, Format as Messages};
 use quarrier_report::visible;
@@ -24,7 +24,7 @@ use crate::{Outcome, complain, host, interrupt};
 /// Runs the command.
 pub(crate) fn run(explain: &Explain, parquet: Option<&dyn ColumnReader>) -> Outcome {
     let stop = interrupt::watch();
-    let opener = Opener::new(OpenOptions::default(), host::environment(), &stop);
+    let opener = Opener::new(explain.open.clone(), host::environment(), &stop);
     let tables = Tables::new().workers(explain.workers).parquet(parquet);
     let sources = Sources::of(&explain.files);
     let detected = sources.open_messages(&opener).map(|opened| tables.detect(opened?, &stop));

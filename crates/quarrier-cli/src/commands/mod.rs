@@ -2,6 +2,7 @@
 
 pub(crate) mod cache;
 pub(crate) mod carve;
+pub(crate) mod cluster;
 pub(crate) mod completions;
 pub(crate) mod engines;
 pub(crate) mod explain;
@@ -11,10 +12,13 @@ pub(crate) mod gauge;
 pub(crate) mod load;
 pub(crate) mod markdown;
 pub(crate) mod mount;
+pub(crate) mod packed;
 pub(crate) mod pages;
+mod program;
 pub(crate) mod query;
 mod results;
 pub(crate) mod search;
+mod spread;
 pub(crate) mod verify;
 
 use std::ffi::OsString;

@@ -1,7 +1,7 @@
 //! `quarrier verify`.
 
 use quarrier::case::verify;
-use quarrier::{OpenOptions, Opener, Sources};
+use quarrier::{Opener, Sources};
 use quarrier_report::{number, visible};
 
 use super::{failed, print};
@@ -11,7 +11,7 @@ use crate::{Outcome, complain, host, interrupt};
 /// Runs the command.
 pub(crate) fn run(asked: &Verify) -> Outcome {
     let stop = interrupt::watch();
-    let opener = Opener::new(OpenOptions::default(), host::environment(), &stop);
+    let opener = Opener::new(asked.open.clone(), host::environment(), &stop);
     let mut open = |name: &str| {
         let name = asked.source.clone().unwrap_or_else(|| name.into());
         opener.open(&Sources::only(name)?)?.at_offsets()

@@ -22,13 +22,16 @@ impl Rows for JsonRows {
     fn row(&mut self, values: &[Value<'_>], excerpt: Excerpt<'_>) -> io::Result<()> {
         let line = &mut self.line;
         line.clear();
+        let mut whole = itoa::Buffer::new();
         for (index, (column, value)) in self.columns.iter().zip(values).enumerate() {
             line.push(if index == 0 { b'{' } else { b',' });
-            write!(line, "\"{}\":", column.name)?;
+            line.push(b'"');
+            line.extend_from_slice(column.name.as_bytes());
+            line.extend_from_slice(b"\":");
             match value {
                 Value::Text(text) => serde_json::to_writer(&mut *line, text)?,
                 Value::Missing => line.extend_from_slice(b"null"),
-                Value::Unsigned(number) => write!(line, "{number}")?,
+                Value::Unsigned(number) => line.extend_from_slice(whole.format(*number).as_bytes()),
                 Value::Number(number) => serde_json::to_writer(&mut *line, number)?,
                 Value::Json(text) => line.extend_from_slice(text.as_bytes()),
                 Value::Bytes(bytes) => write!(line, "\"{}\"", hex::encode(bytes))?,

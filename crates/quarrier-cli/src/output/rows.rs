@@ -124,3 +124,27 @@ pub(crate) fn to_stdout(
         Format::Arrow => Box::new(arrow::ArrowRows::new(out, columns)?),
     })
 }
+
+/// Returns what [`to_stdout`] writes before the first row, in a format with [`continued`].
+pub(crate) fn head(format: Format, columns: &[Column]) -> io::Result<Vec<u8>> {
+    match format {
+        Format::Csv => csv::head(columns),
+        Format::Text | Format::Json | Format::Arrow => Ok(Vec::new()),
+    }
+}
+
+/// Creates a writer of rows after the first, for a format whose rows can be written by several writers,
+/// one after the other; `None` for others. The output is no terminal.
+pub(crate) fn continued(
+    format: Format,
+    layout: Layout,
+    columns: &'static [Column],
+    out: Box<dyn Write + Send>,
+) -> Option<Box<dyn Rows>> {
+    Some(match format {
+        Format::Text => Box::new(text::TextRows::new(out, layout, false)),
+        Format::Json => Box::new(json::JsonRows::new(out, columns)),
+        Format::Csv => Box::new(csv::CsvRows::continued(out)),
+        Format::Arrow => return None,
+    })
+}

@@ -52,6 +52,20 @@ fn shards_in_any_order_then_the_join_print_what_a_plain_run_prints() {
 }
 
 #[test]
+fn nothing_found_has_the_header_of_a_plain_run() {
+    let lab = lab();
+    for format in ["json", "csv", "arrow"] {
+        let args = ["d/b.img", "--dry-run", "--format", format];
+        let plain = carve(&lab, &args);
+        assert_eq!(plain.code, Some(1));
+        for _ in 0..2 {
+            let stored = carve(&lab, &[&args[..], &["--to", "rows"]].concat());
+            assert_eq!((stored.code, &stored.stdout), (Some(1), &plain.stdout), "{format}");
+        }
+    }
+}
+
+#[test]
 fn a_missing_or_damaged_object_is_carved_again() {
     let lab = lab();
     let args = ["d", "--to", "rows", "--format", "json"];

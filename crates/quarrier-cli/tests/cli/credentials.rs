@@ -172,6 +172,32 @@ fn a_header_is_sent_and_shown_nowhere() {
 }
 
 #[test]
+fn commands_over_messages_and_verify_send_headers() {
+    let (server, lab) = (Server::new(), Lab::new());
+    let url = server.url();
+    let carved = ["carve", &url, "-o", "out"];
+    assert_eq!(run(lab.command([&carved, &HEADERS[..]].concat()), b"").code, Some(1));
+    for args in [
+        &["load", "--data", "d", "--table", "t", &url, "--stats", "l.json"][..],
+        &["explain", "a = 1", &url],
+        &["verify", "out"],
+    ] {
+        server.heads.lock().unwrap().clear();
+        let ran = run(lab.command([args, &HEADERS].concat()), b"");
+        let heads = std::mem::take(&mut *server.heads.lock().unwrap());
+        assert!(!heads.is_empty(), "{ran:?}");
+        for head in heads {
+            assert!(head.contains("\r\nx-key: zq7hid1\r\n"), "{head}");
+            assert!(head.contains("\r\nauthorization: bearer zq7hid2\r\n"), "{head}");
+        }
+        shows_no_secret(&lab, &ran);
+        let wrong = run(lab.command([args, &["--header", "zq7hid"]].concat()), b"");
+        wrong.refuses(&["--header: a header is written 'Name: value'"]);
+        shows_no_secret(&lab, &wrong);
+    }
+}
+
+#[test]
 fn no_secret_is_in_an_error_or_the_log_of_a_failure() {
     let (server, lab) = (Server::new(), Lab::new());
     lab.put(".netrc", "machine 127.0.0.1 login me password zq7hid");

@@ -1,6 +1,9 @@
 //! `quarrier files`: lists and extracts, and writes nowhere else.
 
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
+use std::process::{Command, Stdio};
 
 use crate::carve_free::does;
 use crate::harness::{Lab, Ran, run, skip};
@@ -75,6 +78,99 @@ fn files_are_extracted_with_names_bytes_and_times() {
     assert!((seconds("files/a.txt") - seconds("out/a.txt")).abs() <= 2);
     let again = files(&lab, &["f", "--extract", "-o", "out"]);
     again.refuses(&["is not empty"]);
+}
+
+/// An ext volume `e` with more files than are formatted at once, and names that formats must escape.
+fn crowd() -> Option<Lab> {
+    let lab = Lab::new();
+    lab.put_sparse("e", 32 << 20, &[]);
+    let odd: [&[u8]; 8] = [
+        b"a,b",
+        b"quo\"te",
+        b"bar|bar",
+        b"new\nline",
+        b"cr\r",
+        "\u{fc}\u{1f600}".as_bytes(),
+        b"\xff\xfe",
+        b" ",
+    ];
+    for folder in 0..5 {
+        std::fs::create_dir_all(lab.path(format!("files/{folder}"))).unwrap();
+        for number in 0..700 {
+            lab.put(format!("files/{folder}/{number}"), "x".repeat(number % 2 * number));
+        }
+        for name in odd {
+            let path = lab.path(format!("files/{folder}")).join(OsStr::from_bytes(name));
+            std::fs::write(path, "odd").unwrap();
+        }
+    }
+    does(&lab, "mke2fs", &["-q", "-F", "-t", "ext4", "-N", "8000", "-d", "files", "e"])
+        .then_some(lab)
+}
+
+/// A row of CSV, formatted as simply as possible.
+fn naive_csv(row: &serde_json::Value) -> String {
+    let columns =
+        "source,partition,path,inode,type,state,size,modified,accessed,changed,created,extents";
+    let field = |name: &str| {
+        let text = match &row[name] {
+            serde_json::Value::Null => String::new(),
+            serde_json::Value::String(text) => text.clone(),
+            other => other.to_string(),
+        };
+        match text.contains([',', '"', '\n', '\r']) {
+            true => format!("\"{}\"", text.replace('"', "\"\"")),
+            false => text,
+        }
+    };
+    columns.split(',').map(field).collect::<Vec<_>>().join(",")
+}
+
+#[test]
+fn rows_are_the_same_whichever_threads_format_them() {
+    let Some(lab) = crowd() else { return skip("mke2fs does not run") };
+    let mut outputs = Vec::new();
+    for format in
+        [&["--format", "json"][..], &["--format", "csv"], &["--format", "text"], &["--bodyfile"]]
+    {
+        let ran = files(&lab, &[&["e", "-q"], format].concat());
+        let many = ran.is_clean().stdout.clone();
+        // On one CPU, the thread that reads the file system formats the rows, too.
+        let mut alone = Command::new("taskset");
+        alone.args(["-c", "0", env!("CARGO_BIN_EXE_quarrier"), "files", "e", "-q"]).args(format);
+        alone.current_dir(lab.path("")).stdin(Stdio::null());
+        match alone.output() {
+            Ok(alone) if alone.status.success() => assert!(alone.stdout == many, "{format:?}"),
+            _ => skip("taskset does not run"),
+        }
+        outputs.push(String::from_utf8(many).unwrap());
+    }
+    let rows = outputs[0].lines().map(|line| serde_json::from_str(line).unwrap());
+    let rows: Vec<serde_json::Value> = rows.collect();
+    assert_eq!(rows.len(), 1 + 1 + 5 * (1 + 700 + 8));
+    let csv: Vec<String> = rows.iter().map(naive_csv).collect();
+    let (_, body) = outputs[1].split_once('\n').unwrap();
+    assert!(body == format!("{}\n", csv.join("\n")), "{}", &body[..200]);
+    for (line, row) in outputs[3].split("\n0|").zip(&rows) {
+        let path = row["path"].as_str().unwrap().replace('|', "\\x7c");
+        let fields: Vec<&str> = line.trim_start_matches("0|").rsplitn(10, '|').collect();
+        assert_eq!(fields[9], path);
+        assert_eq!(fields[8], row["inode"].to_string());
+        assert_eq!(fields[4], row["size"].to_string());
+    }
+}
+
+#[test]
+fn a_full_disk_ends_a_long_listing_with_an_error() {
+    let Some(lab) = crowd() else { return skip("mke2fs does not run") };
+    for format in [&["--format", "json"][..], &["--format", "csv"], &["--bodyfile"]] {
+        let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+        let mut command = lab.command(["files", "e"]);
+        let ran = command.args(format).stdout(full).output().unwrap();
+        let stderr = String::from_utf8_lossy(&ran.stderr).into_owned();
+        assert_eq!(ran.status.code(), Some(2), "{stderr}");
+        assert!(stderr.contains("No space left") && stderr.lines().count() == 1, "{stderr}");
+    }
 }
 
 #[test]

@@ -145,6 +145,42 @@ fn a_load_that_is_killed_again_and_again_loses_nothing_and_loads_nothing_twice()
 }
 
 #[test]
+fn a_bounded_table_has_the_last_messages_however_often_loads_are_killed() {
+    let lab = Lab::new();
+    let (per_file, mut all) = (3_000, String::new());
+    let bounds = ["--retention", "600KB", "--segment", "1M", "--quiet"];
+    for round in 0..12u64 {
+        let (name, more) = (format!("f{round}"), orders(round * per_file..(round + 1) * per_file));
+        lab.put(&name, &more);
+        all += &more;
+        for kill in 0..3 {
+            let mut command = lab.command(["load", "--data", "d", "--table", "t", &name]);
+            command.args(bounds).stdout(Stdio::null()).stderr(Stdio::null());
+            let mut child = command.spawn().unwrap();
+            thread::sleep(Duration::from_millis(2 + (round * 37 + kill * 11) % 90));
+            child.kill().unwrap();
+            child.wait().unwrap();
+            if lab.path("d/catalog").exists() {
+                let found = messages(&lab, "t");
+                assert!(all.contains(&found), "round {round}: each message once, in order");
+            }
+        }
+        let ran = load(&lab, &[&[name.as_str()], &bounds[..]].concat());
+        assert_eq!(ran.code, Some(0), "{ran:?}");
+        let found = messages(&lab, "t");
+        assert!(all.ends_with(&found), "round {round}: the last messages");
+        assert!(found.len() <= 600_000, "round {round}: {} bytes", found.len());
+        assert!(found.len() >= 300_000.min(all.len()), "round {round}: {} bytes", found.len());
+    }
+    let segments = fs::read_dir(lab.path("d/log")).unwrap().count();
+    assert!(segments <= 3, "{segments} segments");
+    // The first file is not loaded again, although its messages are gone.
+    let ran = load(&lab, &["f0", "--format", "json"]);
+    assert!(ran.text().contains("\"messages\":0,"), "{ran:?}");
+    load(&lab, &["f0", "--retention", "7"]).refuses(&["--retention", "'7 days, 10 GB'"]);
+}
+
+#[test]
 fn damage_is_reported_with_its_place_and_the_rest_is_intact() {
     let lab = Lab::with(orders(0..200));
     load(&lab, &["f"]);

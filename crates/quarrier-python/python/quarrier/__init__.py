@@ -93,7 +93,7 @@ from quarrier._native import (
 from quarrier._units import Unit, run, units
 
 if TYPE_CHECKING:
-    from quarrier import parallel
+    from quarrier import cluster, parallel
     from quarrier._live import Change, Subscription
     from quarrier._server import Connection, Marks, Writer, connect
 
@@ -163,6 +163,7 @@ __all__ = [
     "Writer",
     "__version__",
     "carve",
+    "cluster",
     "connect",
     "files",
     "gauge",
@@ -193,8 +194,8 @@ if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> Any:
         # Programs that do not use it should not wait for it.
-        if name == "parallel":
-            return importlib.import_module("quarrier.parallel")
+        if name in ("cluster", "parallel"):
+            return importlib.import_module(f"quarrier.{name}")
         if name in _LATER:
             value = globals()[name] = getattr(importlib.import_module(_LATER[name]), name)
             return value

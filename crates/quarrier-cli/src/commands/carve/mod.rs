@@ -14,37 +14,50 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use quarrier::account::RemoteCost;
-use quarrier::carve::{Begin, Carved, Carving, Free, Verification, describe_skimmed, verify};
-use quarrier::source::unreadable_line;
+use quarrier::carve::{Begin, Carved, Carving, Free, Verification, verify};
 use quarrier::{Error, Opened, Opener, Sources};
 use quarrier_carve::Skimming;
-use quarrier_carve::folder::{REPORT, Skipped};
+use quarrier_carve::folder::REPORT;
 use quarrier_report::number;
 use quarrier_units::Remarks;
 
 use super::search::progress::Progress;
 use super::{all_names, broken_output, complain_of, failed, warn_of_cache};
-use crate::args::Carve;
+use crate::args::{Carve, Units};
+use crate::cluster::Cluster;
+use crate::commands::packed::PackedCarve;
 use crate::{Outcome, complain, host, interrupt};
 
 use watch::{Seen, Watch};
 
 /// Runs the command.
-pub(crate) fn run(carve: &Carve) -> Outcome {
+pub(crate) fn run(carve: &Carve, cluster: Option<&dyn Cluster>) -> Outcome {
     let stop = interrupt::watch();
-    run_until(carve, &stop).unwrap_or_else(|message| failed(&message, &stop))
+    run_until(carve, cluster, &stop).unwrap_or_else(|message| failed(&message, &stop))
 }
 
 fn error_message(error: Error) -> String {
     error.to_string()
 }
 
-fn run_until(carve: &Carve, stop: &Arc<AtomicBool>) -> Result<Outcome, String> {
+fn run_until(
+    carve: &Carve,
+    cluster: Option<&dyn Cluster>,
+    stop: &Arc<AtomicBool>,
+) -> Result<Outcome, String> {
     let names = all_names(&carve.sources, &carve.files_from, stop).map_err(error_message)?;
     let sources = Sources::of_until(&names, stop);
     let written = [&carve.stats, &carve.report].into_iter().flatten();
     sources.refuse_overwriting(written.map(|path| path.as_path())).map_err(error_message)?;
-    let request = request::request(carve, stop)?;
+    let packed = match carve.is_on_cluster() {
+        true => Some(PackedCarve::of(carve, stop)?),
+        false => None,
+    };
+    // The file of signatures may be a pipe, and is read once.
+    let request = match &packed {
+        Some(packed) => packed.request(carve.workers)?.folder(carve.folder.clone()),
+        None => request::request(carve, stop)?,
+    };
     let opener = Opener::new(carve.cache.options(), host::environment(), stop);
     let sources = sources.listed(&opener);
     let single = match (&names[..], sources.as_slice()) {
@@ -54,9 +67,11 @@ fn run_until(carve: &Carve, stop: &Arc<AtomicBool>) -> Result<Outcome, String> {
         }
         _ => None,
     };
-    if let Some(of_units) = carve.units.as_ref().filter(|units| units.to.is_some() || units.plans) {
+    let is_by_unit = |units: &&Units| units.to.is_some() || units.plans || units.cluster.is_some();
+    if let Some(of_units) = carve.units.as_ref().filter(is_by_unit) {
+        let on = packed.map(|packed| packed.single(single.is_some())).zip(cluster);
         let sources = (&names[..], &*sources, single.is_some());
-        return units::run(carve, of_units, sources, &request, &opener, stop);
+        return units::run(carve, of_units, sources, (&request, on), &opener, stop);
     }
     let shard = carve.units.as_ref().and_then(|units| units.shard);
     let (name, named) = match single {
@@ -137,26 +152,14 @@ fn verified(carve: &Carve, path: &Path, stop: &AtomicBool) -> Result<Verificatio
 
 /// Reports ranges that were not read, or examined less closely than the rest.
 fn report_problems(name: &str, carved: &Carved) -> Outcome {
-    let remarks = remarks(name, carved);
+    let remarks = Remarks::of_run(name, carved, what_to_try);
     remarks.problems.iter().chain(&remarks.notices).for_each(|line| complain(line));
     if remarks.problems.is_empty() { Outcome::Found } else { Outcome::Incomplete }
 }
 
-/// Lines about ranges that were not read, or examined less closely than the rest.
-fn remarks(name: &str, carved: &Carved) -> Remarks {
-    let unreadable = carved.summary.unreadable.iter();
-    let unreadable = unreadable.map(|range| unreadable_line(name, range));
-    let skimmed = describe_skimmed(&carved.summary.skimmed).into_iter();
-    let skimmed = skimmed.map(|(reason, line)| format!("{name}: {line}; {}", what_to_try(reason)));
-    let skipped = carved.skipped.as_ref().map(Skipped::describe);
-    Remarks {
-        problems: unreadable.chain(skimmed).collect(),
-        notices: skipped.into_iter().map(|skipped| format!("{name}: {skipped}")).collect(),
-    }
-}
-
 /// The option that examines skimmed ranges more closely.
-fn what_to_try(reason: Skimming) -> &'static str {
+#[must_use]
+pub fn what_to_try(reason: Skimming) -> &'static str {
     match reason {
         Skimming::Forgotten => "raise --max-memory",
         Skimming::Overlapping => "--embedded examines them",

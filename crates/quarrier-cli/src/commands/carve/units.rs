@@ -1,37 +1,36 @@
-//! `--to`, `--plan`: carves source by source, and stores the rows of each.
+//! `--to`, `--cluster`, `--plan`: carves source by source, and stores the rows of each.
 
+use std::collections::HashSet;
 use std::ffi::OsString;
-use std::io;
 use std::ops::Range;
-use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use quarrier::carve::{Begin, Carved, Several, reported};
+use quarrier::carve::{Begin, Several, adopt, create_folder};
 use quarrier::{Carve as Request, Named, Opener, Sources};
 use quarrier_carve::folder::Row;
 use quarrier_core::sync::{into_inner, lock};
 use quarrier_units::{
-    CarveUnits, Error, Remarks, Results, SourceUnits, UNIT_BYTES, Unit, in_report_order,
+    CarveProgress, CarveUnits, Error, Remarks, Results, SourceUnits, UNIT_BYTES, Unit,
 };
 
 use super::watch::Watch;
-use super::{account, error_message, remarks};
+use super::{account, error_message, what_to_try};
 use crate::args::{Carve, Units};
+use crate::cluster::Cluster;
+use crate::commands::packed::{PackedCarve, PackedRequest};
 use crate::commands::results::{Planned, refuse_results_among_sources};
 use crate::commands::search::progress::Progress;
+use crate::commands::spread::{OwnFolder, Spread, absolute_place};
 use crate::commands::{broken_output, is_closed_pipe, warn_of_cache};
 use crate::{Outcome, complain, host};
 
 /// Size of the sample that estimates the rate, in bytes.
 const SAMPLE_BYTES: u64 = 64 << 20;
 
-/// Maximum memory for the rows of a source, in bytes.
-const ROWS_BYTES_MAX: usize = 1 << 30;
-
 /// Carves and stores rows, or prints the plan. The sources are given by their names, resolved, and whether
-/// they are a single one that has the output folder for itself.
+/// they are a single one that has the output folder for itself; `on` is the cluster that carves them.
 ///
 /// # Errors
 /// A message for the user, before anything is carved.
@@ -39,21 +38,32 @@ pub(super) fn run(
     carve: &Carve,
     of_units: &Units,
     (names, sources, is_single): (&[OsString], &Sources, bool),
-    request: &Request,
+    (request, on): (&Request, Option<(PackedCarve, &dyn Cluster)>),
     opener: &Opener,
     stop: &AtomicBool,
 ) -> Result<Outcome, String> {
-    let mut units = None;
+    // Removed when the command ends.
+    let own = match on.is_some() && of_units.to.is_none() {
+        true => Some(OwnFolder::new()?),
+        false => None,
+    };
+    let mut results = own.as_ref().map(|own| Results::temporary(own.path().to_path_buf()));
     if let Some(to) = &of_units.to {
-        let results = Results::at(to, opener).map_err(|error| error.to_string())?;
-        refuse_results_among_sources(&results, names)?;
-        units = Some(CarveUnits::new(request, is_single, results));
+        let place = Results::at(to, opener).map_err(|error| error.to_string())?;
+        refuse_results_among_sources(&place, names)?;
+        results = Some(place);
     }
+    let units = results.clone().map(|results| CarveUnits::new(request, is_single, results));
     let several = match is_single || of_units.plans {
         true => None,
         false => Some(request.several(names).map_err(error_message)?),
     };
-    let work = Work { carve, of_units, request, opener, stop, several, outcome: None };
+    let (is_on_cluster, refused, outcome) = (on.is_some(), HashSet::new(), None);
+    let mut work =
+        Work { carve, of_units, request, opener, stop, several, is_on_cluster, refused, outcome };
+    if let (Some(on), Some(units), Some(results)) = (on, &units, &results) {
+        work.spread(sources, on, (units, results))?;
+    }
     match (units, of_units.plans) {
         (units, true) => work.plan(sources, units.as_ref()),
         (Some(units), false) => work.run(sources, &units),
@@ -70,6 +80,9 @@ struct Work<'w> {
     stop: &'w AtomicBool,
     /// The output folder of several sources.
     several: Option<Several<'w>>,
+    is_on_cluster: bool,
+    /// The sources at which too many workers of the cluster ended.
+    refused: HashSet<Unit>,
     outcome: Option<Outcome>,
 }
 
@@ -77,6 +90,51 @@ struct Work<'w> {
 type Rows = (Vec<Row>, Remarks);
 
 impl Work<'_> {
+    /// Lets the cluster carve all sources that have no object.
+    fn spread(
+        &mut self,
+        sources: &Sources,
+        (packed, cluster): (PackedCarve, &dyn Cluster),
+        (units, results): (&CarveUnits, &Results),
+    ) -> Result<(), String> {
+        if let (Some(folder), None) = (&self.carve.folder, &self.several) {
+            create_folder(folder).map_err(error_message)?;
+        }
+        let to = self.of_units.to.as_deref().map(absolute_place).transpose()?;
+        let spread = Spread {
+            cluster,
+            at: self.of_units.cluster.as_deref().unwrap_or_default(),
+            job: units.job(),
+            request: PackedRequest::Carve(Box::new(packed)).pack()?,
+            to: to.as_deref(),
+            results,
+            has: &|unit| units.has(unit),
+        };
+        let of_sources = (&self.carve.range, u64::MAX);
+        let spread = spread.run((sources, self.opener), of_sources, self.stop);
+        let distributed = spread.inspect_err(|_| {
+            // Files of attempts that nobody will use.
+            for named in sources.iter() {
+                let _ = self.adopt(named, false);
+            }
+        })?;
+        self.refused = distributed.refused.into_iter().collect();
+        Ok(())
+    }
+
+    /// Moves the files of a source that a worker of the cluster carved to their place, or removes them.
+    fn adopt(&mut self, named: &Named, is_wanted: bool) -> Result<(), Error> {
+        let (Some(folder), true) = (&self.carve.folder, self.is_on_cluster) else { return Ok(()) };
+        let name = named.name().unwrap_or_default();
+        let source = self.several.as_ref().map(|_| &*name);
+        if adopt(folder, source, is_wanted)?
+            && let Some(several) = &mut self.several
+        {
+            several.finished(named)?;
+        }
+        Ok(())
+    }
+
     /// Carves the sources of this process's share that have no object, and prints the rows of all if there
     /// is no `--shard`.
     fn run(mut self, sources: &Sources, units: &CarveUnits) -> Result<Outcome, String> {
@@ -139,17 +197,29 @@ impl Work<'_> {
             complain(&notice);
         }
         let unit = source.unit(0);
+        if self.refused.contains(&unit) {
+            complain(&format!(
+                "{}: was not carved: three workers of the cluster ended there",
+                source.name()
+            ));
+            self.worsen(Outcome::Incomplete);
+            return self.adopt(named, false);
+        }
         let hand_over = |rows: Vec<Row>| match watch {
             Some(watch) => quarrier::carve::Watch::files(watch, rows, None),
             None => Ok(()),
         };
         if let Some(object) = units.object(&unit, &mut |line| complain(line))? {
+            self.adopt(named, true)?;
             self.give(object.remarks());
+            // The header is written even if there are no rows.
+            hand_over(Vec::new()).map_err(quarrier::Error::Output)?;
             if watch.is_some() {
                 object.rows(&mut |row| hand_over(vec![row]))?;
             }
             return Ok(());
         }
+        self.adopt(named, false)?;
         let (rows, remarks) = self.carved(named, &mut source, &unit, units)?;
         self.give(&remarks);
         Ok(hand_over(rows).map_err(quarrier::Error::Output)?)
@@ -163,65 +233,31 @@ impl Work<'_> {
         unit: &Unit,
         units: &CarveUnits,
     ) -> Result<Rows, Error> {
-        let name = source.name().to_string();
         let request = match &self.several {
             Some(several) => several.request(named),
             None => self.request.clone(),
         };
-        let begin = match self.several.as_ref().is_some_and(|several| several.is_done(named)) {
-            true => Begin::Finished,
-            false => request.start(source.place(), host::machine(), self.stop)?,
-        };
-        let Begin::Carving(carving) = begin else {
+        if self.several.as_ref().is_some_and(|several| several.is_done(named)) {
             return Err(Error::Request(format!(
-                "{name}: its files are in the output folder, but their rows are not stored; name another \
-                 folder with -o"
+                "{}: its files are in the output folder, but their rows are not stored; name another \
+                 folder with -o",
+                source.name()
             )));
-        };
-        let of_source = |line: &String| quarrier::source::line_of(&name, line);
-        let mut lines = Remarks {
-            problems: carving.damages().iter().map(of_source).collect(),
-            notices: carving.notices().iter().map(of_source).collect(),
-        };
-        let collect = Collect::new(Progress::new(&name, carving.range().clone(), self.carve.quiet));
-        let ran = carving.run(&collect);
-        let Some(mut rows) = collect.end() else {
-            let mebibytes = ROWS_BYTES_MAX >> 20;
-            return Err(Error::Request(format!(
-                "{name}: the rows of its files take more than {mebibytes} MiB; carve it without --to, or \
-                 with fewer --types"
-            )));
-        };
-        let carved: Carved = ran?;
-        if carved.summary.stopped {
-            let offset = carved.summary.position;
-            return Err(quarrier::Error::Stopped { name, offset }.into());
         }
-        if self.carve.resume
-            && let Some(folder) = &self.carve.folder
-        {
-            // Files of the earlier run have no rows in this one.
-            rows = self.all_rows(folder, &request)?;
-        }
-        in_report_order(&mut rows);
-        let of_run = remarks(&name, &carved);
-        lines.problems.extend(of_run.problems);
-        lines.notices.extend(of_run.notices);
-        if !source.is_remote() || carved.summary.unreadable.is_empty() {
-            units.store((&*source, unit), &rows, lines.clone())?;
-        }
+        let shown = Shown::new(source.name(), self.carve.quiet);
+        let carved = units.carve(
+            &request,
+            (source, unit),
+            (&shown, what_to_try),
+            host::machine(),
+            self.stop,
+        );
+        shown.clear();
+        let carved = carved?;
         if let Some(several) = &mut self.several {
             several.finished(named)?;
         }
-        Ok((rows, lines))
-    }
-
-    /// All rows of the report in the output folder of a source, with paths as in the rows of a run.
-    fn all_rows(&self, folder: &Path, request: &Request) -> Result<Vec<Row>, Error> {
-        let Some(part) = request.part_name() else { return Ok(reported(folder)?) };
-        let mut rows = reported(&folder.join(part))?;
-        rows.iter_mut().for_each(|row| row.path = format!("{part}/{}", row.path));
-        Ok(rows)
+        Ok((carved.rows, carved.remarks))
     }
 
     /// Prints lines about a source.
@@ -297,55 +333,33 @@ impl Work<'_> {
     }
 }
 
-/// Collects the rows of a source, and shows its progress.
-struct Collect {
-    inner: Mutex<Collected>,
+/// The progress of a source.
+struct Shown {
+    name: String,
+    is_quiet: bool,
+    progress: Mutex<Option<Progress>>,
 }
 
-struct Collected {
-    rows: Vec<Row>,
-    /// The memory left for rows; `None` if they did not fit.
-    bytes_left: Option<usize>,
-    progress: Progress,
-}
-
-impl Collect {
-    fn new(progress: Progress) -> Self {
-        let rows = Vec::new();
-        Collect {
-            inner: Mutex::new(Collected { rows, bytes_left: Some(ROWS_BYTES_MAX), progress }),
-        }
+impl Shown {
+    fn new(name: &str, is_quiet: bool) -> Self {
+        Shown { name: name.to_string(), is_quiet, progress: Mutex::new(None) }
     }
 
-    /// The rows; `None` if they did not fit in memory.
-    fn end(self) -> Option<Vec<Row>> {
-        let Collected { rows, bytes_left, mut progress } = into_inner(self.inner);
-        progress.clear();
-        bytes_left.map(|_| rows)
+    fn clear(self) {
+        if let Some(mut progress) = into_inner(self.progress) {
+            progress.clear();
+        }
     }
 }
 
-/// The memory that a row takes, approximately.
-fn memory_of(row: &Row) -> usize {
-    let strings = [&row.source, &row.kind, &row.reason, &row.sha256, &row.path];
-    let strings: usize = strings.iter().map(|text| text.len()).sum();
-    let container = row.container.as_ref().map_or(0, String::len);
-    size_of::<Row>() + strings + container + size_of_val(&row.extents[..])
-}
+impl CarveProgress for Shown {
+    fn begin(&self, range: &Range<u64>) {
+        *lock(&self.progress) = Some(Progress::new(&self.name, range.clone(), self.is_quiet));
+    }
 
-impl quarrier::carve::Watch for Collect {
-    fn files(&self, mut rows: Vec<Row>, done_until: Option<u64>) -> io::Result<()> {
-        let all = &mut *lock(&self.inner);
-        let bytes = rows.iter().map(memory_of).sum();
-        all.bytes_left = all.bytes_left.and_then(|left| left.checked_sub(bytes));
-        if all.bytes_left.is_none() {
-            all.rows = Vec::new();
-            return Err(io::ErrorKind::OutOfMemory.into());
+    fn advance_to(&self, offset: u64) {
+        if let Some(progress) = &mut *lock(&self.progress) {
+            progress.advance_to(offset);
         }
-        all.rows.append(&mut rows);
-        if let Some(offset) = done_until {
-            all.progress.advance_to(offset);
-        }
-        Ok(())
     }
 }

@@ -1,20 +1,29 @@
 //! `quarrier files`.
 
+mod ahead;
+mod sheet;
+
 use std::io::{self, IsTerminal, Write};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::thread::Scope;
 
 use quarrier::account::{Stats, rate};
-use quarrier::files::{Listed, Row};
+use quarrier::files::{Listed, Row, RowBatch};
 use quarrier::source::unreadable_line;
 use quarrier::{Error, Files as Request, Opener, Sources};
+use quarrier_core::parallel::available_workers;
 use quarrier_files::Kind as EntryKind;
 use quarrier_report::{Manner, number, visible};
+
+use ahead::{Ahead, Memory, NewSheet};
+use sheet::Sheet;
 
 use super::search::summary::write_stats;
 use super::{broken_output, complain_of, failed, is_closed_pipe, warn_of_cache};
 use crate::args::{Files, hash_kinds};
-use crate::output::rows::{self, Column, Excerpt, Kind, Layout, Rows, Value};
+use crate::output::Format;
+use crate::output::rows::{self, Column, Kind, Layout, Value};
 use crate::{Outcome, StandardOutput, complain, host, interrupt};
 
 const COLUMNS: &[Column] = &[
@@ -56,9 +65,13 @@ fn run_until(files: &Files, stop: &Arc<AtomicBool>) -> Result<Outcome, String> {
         .map_err(error_message)?;
     let name = opened.name().to_string();
     let notice = opened.notice().map(str::to_string);
-    let mut printer = Printer::new(files);
-    let listed = request.run(opened.place(), stop, &mut |row| printer.row(row));
-    let finished = printer.finish();
+    let columns = columns(files);
+    let new_sheet = |memory: Memory| sheet_into(files, columns, memory);
+    let (listed, finished) = std::thread::scope(|scope| {
+        let mut printer = Printer { files, columns, scope, new_sheet: &new_sheet, out: None };
+        let listed = request.run(opened.place(), stop, &mut |row| printer.row(row));
+        (listed, printer.finish())
+    });
     let listed = match listed {
         Err(Error::Output(error)) => return Ok(broken_output(&error)),
         listed => listed.map_err(error_message)?,
@@ -132,69 +145,108 @@ fn columns(files: &Files) -> &'static [Column] {
     COLUMNS.iter().copied().chain(chosen).collect::<Vec<_>>().leak()
 }
 
-/// Prints rows; writes nothing, not even a header, before the first row.
-struct Printer<'f> {
-    files: &'f Files,
-    columns: &'static [Column],
-    rows: Option<Box<dyn Rows>>,
-    body: Option<Box<dyn Write>>,
+/// Maximum number of threads that format: they keep up with the thread that reads file systems.
+const FORMATTERS_MAX: usize = 4;
+
+/// A sheet that writes to memory the rows after the head.
+fn sheet_into(files: &Files, columns: &'static [Column], memory: Memory) -> io::Result<Sheet> {
+    let out = Box::new(memory);
+    if files.bodyfile {
+        return Ok(Sheet::Body(out));
+    }
+    let rows = rows::continued(files.format, Layout::Files, columns, out);
+    rows.map(Sheet::of).ok_or_else(|| io::ErrorKind::Unsupported.into())
 }
 
-impl<'f> Printer<'f> {
-    fn new(files: &'f Files) -> Self {
-        Printer { files, columns: columns(files), rows: None, body: None }
-    }
+/// Prints rows; writes nothing, not even a header, before the first row.
+struct Printer<'scope, 'env> {
+    files: &'env Files,
+    columns: &'static [Column],
+    scope: &'scope Scope<'scope, 'env>,
+    new_sheet: &'env NewSheet<'env>,
+    out: Option<Out<'scope>>,
+}
 
+/// The threads that format rows.
+enum Out<'scope> {
+    /// Only this one. The batch holds the current row.
+    Here(Sheet, RowBatch),
+    Others(Ahead<'scope>),
+}
+
+impl<'scope, 'env> Printer<'scope, 'env> {
     fn row(&mut self, row: &Row) -> io::Result<()> {
-        if self.files.bodyfile {
-            let out = self.body.get_or_insert_with(|| {
-                let out = StandardOutput::new().shown(Manner::Text);
-                Box::new(io::BufWriter::with_capacity(64 << 10, out))
-            });
-            return writeln!(out, "{}", row.bodyfile());
+        if self.out.is_none() {
+            self.out = Some(self.open()?);
         }
-        let rows = match &mut self.rows {
-            Some(rows) => rows,
-            None => {
-                self.rows.insert(rows::to_stdout(self.files.format, Layout::Files, self.columns)?)
+        let (files, columns) = (self.files, self.columns);
+        match &mut self.out {
+            Some(Out::Others(ahead)) => ahead.row(row),
+            Some(Out::Here(sheet, batch)) => {
+                batch.clear();
+                batch.push(row);
+                let digests = digests(files, row);
+                let hashes = columns[COLUMNS.len()..].iter().map(|column| {
+                    let found = digests.iter().find(|(name, _)| *name == column.name);
+                    found.map_or(Value::Missing, |(_, hash)| Value::Text(hash))
+                });
+                let hashes: Vec<_> = hashes.collect();
+                batch.rows().try_for_each(|row| sheet.row(&row, &hashes))
             }
-        };
-        let (times, extents, entry) = (row.times(), row.extents_json(), &row.entry);
-        let [modified, accessed, changed, created] =
-            times.each_ref().map(|time| time.as_deref().map_or(Value::Missing, Value::Text));
-        let values = [
-            Value::Text(&row.source),
-            Value::Unsigned(row.partition.into()),
-            Value::Text(&entry.path),
-            Value::Unsigned(entry.inode),
-            Value::Text(entry.kind.name()),
-            Value::Text(entry.state.name()),
-            Value::Unsigned(entry.size),
-            modified,
-            accessed,
-            changed,
-            created,
-            Value::Json(&extents),
-        ];
-        let digests = row.written.as_ref().filter(|_| entry.kind != EntryKind::Folder);
-        let digests = digests.map_or_else(Vec::new, |written| {
-            let sha256 = ("sha256", written.digests.sha256_hex());
-            let mut named = written.digests.named(hash_kinds(&self.files.hashes));
-            named.push(sha256);
-            named
-        });
-        let hashes = self.columns[COLUMNS.len()..].iter().map(|column| {
-            let found = digests.iter().find(|(name, _)| *name == column.name);
-            found.map_or(Value::Missing, |(_, hash)| Value::Text(hash))
-        });
-        let values: Vec<_> = values.into_iter().chain(hashes).collect();
-        rows.row(&values, Excerpt::default())
+            None => Ok(()),
+        }
     }
 
-    fn finish(&mut self) -> io::Result<()> {
-        if let Some(rows) = &mut self.rows {
-            rows.finish()?;
+    /// Starts the output.
+    fn open(&self) -> io::Result<Out<'scope>> {
+        if let Some(ahead) = self.open_ahead()? {
+            return Ok(Out::Others(ahead));
         }
-        self.body.as_mut().map_or(Ok(()), |body| body.flush())
+        let sheet = match self.files.bodyfile {
+            true => {
+                let out = StandardOutput::new().shown(Manner::Text);
+                Sheet::Body(Box::new(io::BufWriter::with_capacity(64 << 10, out)))
+            }
+            false => Sheet::of(rows::to_stdout(self.files.format, Layout::Files, self.columns)?),
+        };
+        Ok(Out::Here(sheet, RowBatch::default()))
     }
+
+    /// Starts threads that format rows, if they can: a terminal shows rows at once, an Arrow stream has
+    /// one writer, and rows with hashes wait for files to be written.
+    fn open_ahead(&self) -> io::Result<Option<Ahead<'scope>>> {
+        let files = self.files;
+        let is_arrow = files.format == Format::Arrow && !files.bodyfile;
+        let workers = available_workers();
+        let out = StandardOutput::new();
+        let has_hashes = files.folder.is_some() || !files.hashes.is_empty();
+        if is_arrow || has_hashes || workers < 2 || out.is_terminal() {
+            return Ok(None);
+        }
+        let head = match files.bodyfile {
+            true => Vec::new(),
+            false => rows::head(files.format, self.columns)?,
+        };
+        let formatters = (workers - 1).min(FORMATTERS_MAX);
+        Ahead::start(self.scope, formatters, self.new_sheet, Box::new(out), &head)
+    }
+
+    fn finish(self) -> io::Result<()> {
+        match self.out {
+            Some(Out::Here(mut sheet, _)) => sheet.finish(),
+            Some(Out::Others(ahead)) => ahead.finish(),
+            None => Ok(()),
+        }
+    }
+}
+
+/// The hashes of a written file, with their names.
+fn digests(files: &Files, row: &Row) -> Vec<(&'static str, String)> {
+    let written = row.written.as_ref().filter(|_| row.entry.kind != EntryKind::Folder);
+    written.map_or_else(Vec::new, |written| {
+        let sha256 = ("sha256", written.digests.sha256_hex());
+        let mut named = written.digests.named(hash_kinds(&files.hashes));
+        named.push(sha256);
+        named
+    })
 }

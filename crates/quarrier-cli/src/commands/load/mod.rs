@@ -8,7 +8,7 @@ use std::sync::atomic::AtomicBool;
 
 use quarrier::filter::Conditions;
 use quarrier::kept::{DataFolder, KeptLoad, KeptLoaded};
-use quarrier::{Error, OpenOptions, Opener, Sources};
+use quarrier::{Error, Opener, Sources};
 
 use super::search::summary::write_stats;
 use super::{broken_output, failed};
@@ -64,7 +64,7 @@ fn loaded(load: &Load, stop: &Arc<AtomicBool>, show: &mut Show<'_>) -> quarrier:
         load.many.as_deref().map(|path| Conditions::of_file(path, stop)).transpose()?;
     let sources = Sources::of(&load.files);
     sources.refuse_overwriting(load.stats.as_deref())?;
-    let opener = Opener::new(OpenOptions::default(), host::environment(), stop);
+    let opener = Opener::new(load.open.clone(), host::environment(), stop);
     let kept = match load.segment_bytes {
         Some(bytes) => DataFolder::open_with(&load.data, bytes)?,
         None => DataFolder::open(&load.data)?,
@@ -75,6 +75,8 @@ fn loaded(load: &Load, stop: &Arc<AtomicBool>, show: &mut Show<'_>) -> quarrier:
         .workers(load.workers)
         .compression(load.is_compressed.then_some(ZSTD_LEVEL))
         .again(load.is_again)
+        .retention(load.retention)
+        .counting(conditions.clone())
         .rejects(load.rejects.clone());
     let ran = request.run(&kept, &sources, &opener, stop, show);
     let loaded = match ran {

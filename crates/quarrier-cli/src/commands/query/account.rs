@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 use quarrier::Ceiling;
-use quarrier::account::{StageSeconds, Stages, Stats, rate};
+use quarrier::account::{RemoteCost, StageSeconds, Stages, Stats, rate};
 use quarrier_core::pipeline::Stage;
 
 use crate::commands::search::summary::write_stats;
@@ -24,6 +24,8 @@ pub struct QueryAccount {
     pub bytes: u64,
     /// Bytes of columns in memory that were touched.
     pub column_bytes: u64,
+    /// The cost of requests for remote tables, if there are any.
+    pub remote: Option<RemoteCost>,
     /// Time spent opening files and planning statements.
     pub reading: Duration,
     /// Time spent waiting for rows.
@@ -83,7 +85,7 @@ impl QueryAccount {
             stages,
             ceiling,
             limited_by: limited_by.name(),
-            remote: None,
+            remote: self.remote,
             column_bytes: Some(self.column_bytes),
             messages: None,
             files: None,

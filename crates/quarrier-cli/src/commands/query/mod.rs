@@ -4,11 +4,9 @@
 pub(crate) mod account;
 
 use std::ffi::OsString;
-use std::os::unix::process::CommandExt;
-use std::path::{Path, PathBuf};
-use std::process::Command;
 
-use crate::{Outcome, complain};
+use super::program::become_program;
+use crate::Outcome;
 
 /// The second binary.
 const NAME: &str = "quarrier-sql";
@@ -27,29 +25,10 @@ pub(crate) fn serve() -> Outcome {
 /// error.
 pub(crate) fn hand_over(what: &str, skipped: usize) -> Outcome {
     let arguments: Vec<OsString> = std::env::args_os().skip(skipped).collect();
-    let mut last = None;
-    for path in places() {
-        // Returns only on failure.
-        let error = Command::new(&path).args(&arguments).exec();
-        if error.kind() != std::io::ErrorKind::NotFound {
-            last = Some(format!("{}: cannot start: {error}", path.display()));
-            break;
-        }
-    }
-    complain(&last.unwrap_or_else(|| {
-        format!(
-            "{what} needs {NAME}, which is neither beside this program nor in ../libexec/quarrier \
-             nor on PATH; it comes with pip install 'quarrier[sql]', with packages and archives, and \
-             with 'make install'"
-        )
-    }));
-    Outcome::Failed
-}
-
-/// Candidate locations: the folder of this program, the package's libexec, then PATH.
-fn places() -> Vec<PathBuf> {
-    let program = std::env::current_exe().ok();
-    let folder = program.as_deref().and_then(Path::parent);
-    let near = folder.map(|bin| [bin.join(NAME), bin.join("../libexec/quarrier").join(NAME)]);
-    near.into_iter().flatten().chain([PathBuf::from(NAME)]).collect()
+    let missing = format!(
+        "{what} needs {NAME}, which is neither beside this program nor in ../libexec/quarrier \
+         nor on PATH; it comes with pip install 'quarrier[sql]', with packages and archives, and \
+         with 'make install'"
+    );
+    become_program(NAME, &arguments, &missing)
 }

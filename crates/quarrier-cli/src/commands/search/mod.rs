@@ -29,6 +29,8 @@ use quarrier_search::{Finding, Pattern};
 
 use super::{all_names, broken_output, complain_of, failed, is_closed_pipe, warn_of_cache};
 use crate::args::Search;
+use crate::cluster::Cluster;
+use crate::commands::packed::PackedSearch;
 use crate::output::rows::{self, Column, Kind, Layout, Rows, Value};
 use crate::{Outcome, complain, host, interrupt};
 
@@ -86,22 +88,38 @@ struct Searched {
 }
 
 /// Runs the command.
-pub(crate) fn run(search: &Search) -> Outcome {
+pub(crate) fn run(search: &Search, cluster: Option<&dyn Cluster>) -> Outcome {
     let stop = interrupt::watch();
-    let run = if search.rules.is_empty() { run_until } else { rules::run_until };
-    run(search, &stop).unwrap_or_else(|message| failed(&message, &stop))
+    let ran = match search.rules.is_empty() {
+        true => run_until(search, cluster, &stop),
+        false => rules::run_until(search, &stop),
+    };
+    ran.unwrap_or_else(|message| failed(&message, &stop))
 }
 
-fn run_until(search: &Search, stop: &Arc<AtomicBool>) -> Result<Outcome, String> {
+fn run_until(
+    search: &Search,
+    cluster: Option<&dyn Cluster>,
+    stop: &Arc<AtomicBool>,
+) -> Result<Outcome, String> {
     let started = std::time::Instant::now();
-    let request = request::request(search, stop)?;
+    let packed = match search.is_on_cluster() {
+        true => Some(PackedSearch::of(search, stop)?),
+        false => None,
+    };
+    // Files of patterns may be pipes, and are read once.
+    let request = match &packed {
+        Some(packed) => packed.request(request::planning(search), stop)?,
+        None => request::request(search, stop)?,
+    };
     let sources = Sources::of_until(names(search, stop)?, stop);
     let written = [&search.stats, &search.report].into_iter().flatten();
     sources.refuse_overwriting(written.map(|path| path.as_path())).map_err(error_message)?;
     let opener = Opener::new(request::open_options(search), host::environment(), stop);
     let sources = sources.listed(&opener);
     if let Some(of_units) = &search.units {
-        return units::run(search, of_units, &request, (&sources, &opener), stop);
+        let on = packed.as_ref().zip(cluster);
+        return units::run(search, of_units, &request, (&sources, &opener), on, stop);
     }
     // The set is compiled for a sample of the first source; a sample would consume a pipe.
     let mut first = sources.iter().next().filter(|first| first.is_seekable());

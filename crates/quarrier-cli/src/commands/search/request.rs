@@ -9,6 +9,7 @@ use quarrier::{OpenOptions, Search as Request};
 use quarrier_search::{Options, Pattern};
 
 use crate::args::{PatternArg, Search, of_words};
+use crate::commands::packed::only_words;
 
 /// The request for these options.
 ///
@@ -59,7 +60,7 @@ pub(super) fn rule_request(search: &Search, stop: &AtomicBool) -> Result<RuleSea
         .device(search.device))
 }
 
-fn planning(search: &Search) -> Planning {
+pub(super) fn planning(search: &Search) -> Planning {
     Planning {
         workers: search.workers,
         readers: search.readers,
@@ -103,13 +104,6 @@ fn patterns(args: &[PatternArg], stop: &AtomicBool) -> Result<Vec<Pattern>, Stri
         }
     }
     Ok(patterns)
-}
-
-/// The same patterns, limited to whole words.
-fn only_words(patterns: Vec<Pattern>) -> Result<Vec<Pattern>, String> {
-    let words =
-        patterns.into_iter().map(|pattern| pattern.word().map_err(|error| error.to_string()));
-    words.collect()
 }
 
 /// Builds a request without a command line, for `search(…)` in SQL: `words` are options as typed there

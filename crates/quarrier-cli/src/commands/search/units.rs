@@ -9,12 +9,15 @@ use quarrier::source::unreadable_line;
 use quarrier::{Opener, Search as Request, Sources};
 use quarrier_report::number;
 use quarrier_search::Pattern;
-use quarrier_units::{Error, Results, Row, SourceUnits, Stored, UnitSearch};
+use quarrier_units::{Error, Results, Row, SourceUnits, Stored, Unit, UnitSearch};
 
 use super::sink::Counts;
 use super::{COUNT_COLUMNS, FINDING_COLUMNS, matches, summary};
 use crate::args::{Search, Units};
+use crate::cluster::Cluster;
+use crate::commands::packed::{PackedRequest, PackedSearch};
 use crate::commands::results::{Planned, refuse_results_among_sources};
+use crate::commands::spread::{self, Distributed, OwnFolder, Spread};
 use crate::commands::{broken_output, is_closed_pipe};
 use crate::output::Format;
 use crate::output::rows::{self, Excerpt, Layout, Rows, Value};
@@ -35,18 +38,40 @@ pub(super) fn run(
     of_units: &Units,
     request: &Request,
     (sources, opener): (&Sources, &Opener),
+    on: Option<(&PackedSearch, &dyn Cluster)>,
     stop: &AtomicBool,
 ) -> Result<Outcome, String> {
     let mut units = UnitSearch::new(request, host::machine(), stop);
+    let folder = match (&of_units.to, on) {
+        (None, Some(_)) => Some(OwnFolder::new()?),
+        _ => None,
+    };
+    let mut results = folder.as_ref().map(|folder| Results::temporary(folder.path().to_path_buf()));
     if let Some(to) = &of_units.to {
-        let results = Results::at(to, opener).map_err(|error| error.to_string())?;
-        refuse_results_among_sources(&results, &search.sources)?;
-        units = units.keep(results);
+        let place = Results::at(to, opener).map_err(|error| error.to_string())?;
+        refuse_results_among_sources(&place, &search.sources)?;
+        results = Some(place);
+    }
+    if let Some(results) = &results {
+        units = units.keep(results.clone());
     }
     // Without a folder no join follows, so the rows of each unit have to be right on their own.
     let is_printed = of_units.shard.is_some() && of_units.to.is_none();
     let is_whole = is_printed && !units.is_exact_alone();
-    let unit_bytes = if is_whole { u64::MAX } else { of_units.unit_bytes };
+    let mut unit_bytes = if is_whole { u64::MAX } else { of_units.unit_bytes };
+    let mut distributed = Distributed::default();
+    if let (Some((packed, cluster)), Some(at), Some(results)) = (on, &of_units.cluster, &results) {
+        if of_units.to.is_none() && !of_units.is_unit_size_given {
+            unit_bytes = spread::unit_bytes(sources, opener, &search.range, stop);
+        }
+        let to = of_units.to.as_deref().map(spread::absolute_place).transpose()?;
+        let request = PackedRequest::Search(Box::new(packed.clone())).pack()?;
+        let (job, has) = (units.job(), &|unit: &Unit| units.has(unit));
+        let spread = Spread { cluster, at, job, request, to: to.as_deref(), results, has };
+        let of_sources = (&search.range, unit_bytes);
+        distributed = spread.run((sources, opener), of_sources, stop)?;
+        distributed.refused.iter().for_each(|unit| units.refuse(unit));
+    }
     let mut work = Work {
         search,
         of_units,
@@ -56,7 +81,7 @@ pub(super) fn run(
         units,
         unit_bytes,
         number: 0,
-        ran: 0,
+        ran: distributed.ran,
         mine: 0,
         planned: Planned::default(),
         outcome: None,
@@ -65,6 +90,13 @@ pub(super) fn run(
         bytes: 0,
     };
     // A shard's share counts as done even if it holds no units.
+    for unit in &distributed.refused {
+        let Unit { source, range, .. } = unit;
+        complain(&format!(
+            "{source}: bytes {}..{} were not searched: three workers of the cluster ended there",
+            range.start, range.end
+        ));
+    }
     work.out.counts_nothing = of_units.plans || (of_units.shard.is_some() && of_units.to.is_some());
     let ended = match (of_units.plans, of_units.shard, &of_units.to) {
         (true, ..) => work.plan(sources),
