@@ -1,7 +1,7 @@
 # Every target, or the script that it runs, prints what it does first. `make help` lists the targets.
 
 .DEFAULT_GOAL := help
-.PHONY: help all demo test docs bench install install-lib dist
+.PHONY: help all demo test docs bench install install-lib dist cluster test-cluster
 
 PREFIX ?= /usr/local
 
@@ -15,6 +15,10 @@ all: ## Build both optimised binaries in target/release
 	@scripts/setup.sh rust
 	cargo build --release --locked -p quarrier-cli -p quarrier-sql
 
+cluster: ## Build quarrier-cluster in target/release, the program of 'quarrier cluster'
+	@scripts/setup.sh rust
+	cargo build --release --locked --manifest-path crates/quarrier-cluster/Cargo.toml --target-dir "$${CARGO_TARGET_DIR:-target}"
+
 demo: ## Set up, build, make a disk image from files of this machine, search and carve it
 	@scripts/setup.sh rust image
 	@demo/run.sh
@@ -23,10 +27,15 @@ test: ## Set up and run all tests
 	@scripts/setup.sh rust image gpu python serve c
 	cargo test --workspace --locked
 	cargo test --locked --manifest-path interleavings/Cargo.toml --target-dir "$${CARGO_TARGET_DIR:-target}"
+	$(MAKE) test-cluster
 	scripts/python.sh test
 	scripts/docs.sh snippets
 	cargo xtask tidy
 	cargo run --quiet --locked --manifest-path fuzz/Cargo.toml --target-dir "$${CARGO_TARGET_DIR:-target}" -- --seconds 35
+
+test-cluster: ## Set up and run the tests of quarrier-cluster
+	@scripts/setup.sh rust
+	cargo test --locked --manifest-path crates/quarrier-cluster/Cargo.toml --target-dir "$${CARGO_TARGET_DIR:-target}"
 
 test-arm: ## Set up and run the tests of the engines for 64-bit Arm, in an emulator
 	@scripts/setup.sh rust arm

@@ -418,7 +418,8 @@ LISTED = re.compile(rb": (bytes \d+\.\.\d+ could not be read|\d+ of \d+ messages
 LISTED_PLACE = re.compile(
     rb"(, at byte \d+|: its (bytes would|blocks) lie beyond the end of the volume|: \d+ more places are damaged)"
     rb"(; it is not written|; the bytes of files that .* count as unallocated)?$|"
-    rb": cannot read [^:]+ at byte \d+: "
+    rb": cannot read [^:]+ at byte \d+: |"
+    rb": it has more blocks than the volume"
 )
 FILE_SYSTEM_WORDS = {"files", "--where", "--unallocated"}
 

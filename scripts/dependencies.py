@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The dependencies of the programs: dependencies.py check | licences | sbom
 
-    check     fails if deny.toml does not allow a licence
+    check     fails if deny.toml does not allow a licence, of quarrier-cluster's dependencies either
     licences  prints the licences of all dependencies, with their text
     sbom      prints the dependencies as a CycloneDX document
 
@@ -24,25 +24,35 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 # All packages that are distributed.
-PROGRAMS = ["quarrier-c", "quarrier-cli", "quarrier-sql", "quarrier-python", "quarrier-python-sql"]
+PROGRAMS = [
+    "quarrier-c",
+    "quarrier-cli",
+    "quarrier-sql",
+    "quarrier-python-light",
+    "quarrier-python-sql",
+]
+# A workspace of its own, which is built on request.
+CLUSTER = "quarrier-cluster"
 TEXTS = re.compile(r"(licen[cs]e|copying|copyright|notice|unlicense)", re.IGNORECASE)
 
 Package = dict[str, Any]
 
 
-def metadata() -> dict[str, Any]:
-    """The metadata of the workspace, for this machine's platform."""
+def metadata(folder: Path) -> dict[str, Any]:
+    """The metadata of the workspace in a folder, for this machine's platform."""
     version = subprocess.run(["rustc", "-vV"], capture_output=True, text=True, check=True).stdout
     host = re.search(r"^host: (.*)$", version, re.MULTILINE)
     assert host is not None, version
     command = ["cargo", "metadata", "--locked", "--format-version", "1"]
     command += ["--filter-platform", host[1]]
-    answer = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True)
+    answer = subprocess.run(command, cwd=folder, stdout=subprocess.PIPE, text=True, check=True)
     known: dict[str, Any] = json.loads(answer.stdout)
     return known
 
 
-def linked(known: dict[str, Any]) -> tuple[list[Package], dict[str, list[str]]]:
+def linked(
+    known: dict[str, Any], programs: list[str]
+) -> tuple[list[Package], dict[str, list[str]]]:
     """All packages that the programs link or run at build time, and the users of each."""
     packages = {package["id"]: package for package in known["packages"]}
     nodes = {node["id"]: node for node in known["resolve"]["nodes"]}
@@ -55,7 +65,7 @@ def linked(known: dict[str, Any]) -> tuple[list[Package], dict[str, list[str]]]:
         )
         for identity, node in nodes.items()
     }
-    todo = [package["id"] for package in known["packages"] if package["name"] in PROGRAMS]
+    todo = [package["id"] for package in known["packages"] if package["name"] in programs]
     seen = set(todo)
     while todo:
         for identity in uses[todo.pop()]:
@@ -236,10 +246,12 @@ def main() -> int:
     if len(sys.argv) != 2 or sys.argv[1] not in tasks:
         print("usage: dependencies.py check|licences|sbom", file=sys.stderr)
         return 2
-    found, uses = linked(metadata())
+    found, uses = linked(metadata(ROOT), PROGRAMS)
     match sys.argv[1]:
         case "check":
-            return check(found)
+            more, _ = linked(metadata(ROOT / "crates" / CLUSTER), [CLUSTER])
+            known = {package["id"] for package in found}
+            return check(found + [package for package in more if package["id"] not in known])
         case "licences":
             return licences(found)
         case _:

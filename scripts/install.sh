@@ -45,6 +45,8 @@ put() {
 
 put 755 "$programs/quarrier" bin/quarrier
 put 755 "$programs/quarrier-sql" bin/quarrier-sql
+# Only 'make cluster' builds it.
+[ ! -x "$programs/quarrier-cluster" ] || put 755 "$programs/quarrier-cluster" bin/quarrier-cluster
 for page in "$work"/man/*.1; do
     put 644 "$page" "share/man/man1/$(basename "$page")"
 done

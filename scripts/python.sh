@@ -26,6 +26,7 @@ build() {
 # run are built with it.
 build_sql() {
     cargo build --quiet --workspace --locked --lib --bins --test questions
+    cargo build --quiet --locked --manifest-path crates/quarrier-cluster/Cargo.toml --target-dir "${CARGO_TARGET_DIR:-target}"
     built=$(cd "${CARGO_TARGET_DIR:-target}/debug" && pwd)
     ln -sf "$built/libquarrier_sql_native.so" crates/quarrier-python-sql/python/quarrier_sql/_native.abi3.so
 }
@@ -52,7 +53,7 @@ case "$*" in
         cd crates/quarrier-python
         failed=0
         ruff format --check . ../quarrier-python-sql ../../benchmarks/python ../../examples ../../fuzz ../../scripts ../../docs/conf.py || failed=1
-        ruff check . ../quarrier-python-sql ../../benchmarks/python ../../examples ../../fuzz ../../scripts ../../docs/conf.py || failed=1
+        ruff check --no-cache . ../quarrier-python-sql ../../benchmarks/python ../../examples ../../fuzz ../../scripts ../../docs/conf.py || failed=1
         mypy || failed=1
         python -m mypy.stubtest --mypy-config-file pyproject.toml quarrier || failed=1
         exit "$failed"

@@ -256,6 +256,18 @@ def parallel() -> str:
     return "\n\n".join(parts)
 
 
+def cluster() -> str:
+    """The module of clusters."""
+    path = PACKAGE / "cluster.py"
+    parts = ["## quarrier.cluster"]
+    for name, definition in definitions(path).items():
+        if is_public(name):
+            doc = ast.get_docstring(definition) or ""
+            item = Item(definition, aliases_of(path), doc, member_docs(definition))
+            parts.append(described(name, item))
+    return "\n\n".join(parts)
+
+
 def errors(every: dict[str, Item]) -> str:
     rows = ["## Errors", "| class | also a | means |\n|---|---|---|"]
     for name in sorted(every):
@@ -283,7 +295,7 @@ def page() -> str:
     for title, names in SECTIONS.items():
         parts.append(f"## {title}")
         parts += [described(name, every[name]) for name in names.split()]
-    parts += [parallel(), errors(every)]
+    parts += [parallel(), cluster(), errors(every)]
     return "\n\n".join(parts) + "\n"
 
 

@@ -4,9 +4,11 @@ use super::Problem;
 use super::manifest::Manifest;
 use super::tree::{Tree, last_part};
 
-/// Each package has the name of its folder and inherits the workspace's settings.
+/// Each package has the name of its folder and, unless it is excluded from the workspace, inherits its settings.
 pub(crate) fn manifests(tree: &Tree) -> Vec<Problem> {
     let mut problems = Vec::new();
+    let root = Manifest::parse(&tree.text("Cargo.toml").unwrap_or_default());
+    let excluded = root.get(&["workspace", "exclude"]).map_or("", |entry| entry.value.as_str());
     for folder in tree.crate_folders() {
         let path = format!("{folder}/Cargo.toml");
         let manifest = Manifest::parse(&tree.text(&path).unwrap_or_default());
@@ -23,6 +25,9 @@ pub(crate) fn manifests(tree: &Tree) -> Vec<Problem> {
             (&["package", "version", "workspace"], "version.workspace = true"),
             (&["package", "license", "workspace"], "license.workspace = true"),
         ];
+        if excluded.contains(&format!("\"{folder}\"")) {
+            continue;
+        }
         for (key, statement) in inherited {
             if manifest.get(key).is_some_and(|entry| entry.value == "true") {
                 continue;
@@ -89,6 +94,14 @@ mod tests {
         check(&GOOD.replace("{ workspace = true }", "\"MIT\""), &[&line(4)]);
         check(&GOOD.replace("\nworkspace = true", "\nworkspace = false"), &[&line(2)]);
         check("", &[&line(1), &line(1), &line(1), &line(1)]);
+    }
+
+    #[test]
+    fn an_excluded_crate_cannot_inherit() {
+        let root = "[workspace]\nexclude = [\"fuzz\", \"crates/quarrier-core\"]\n";
+        let manifest = "[package]\nname = \"quarrier-core\"\nversion = \"1\"\n";
+        let files = [("Cargo.toml", root), ("crates/quarrier-core/Cargo.toml", manifest)];
+        assert!(places(manifests, &files).is_empty());
     }
 
     #[test]
