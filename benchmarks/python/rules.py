@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
-"""YARA rules over an image and over a folder, by quarrier and by the program yara:
-rules.py PROGRAM FOLDER [--size MiB] [--rules N] [--rounds N] [--seed N]
+"""YARA rules over an image and over a folder, by quarrier, by YARA-X and by the program yara:
+rules.py PROGRAM FOLDER [--size MiB] [--rules N] [--rounds N] [--seed N] [--yara-x PYTHON]
 
 Makes in FOLDER, from the seed: rules.yar (literals with all modifiers, hex strings, regexes, and conditions like
 those of published rules), a folder of files, some of which contain strings of rules, and disk.img, all their
-bytes. It compares the matching rules of each file, and of the image, with yara's, before it prints a time: the
-median of the rounds, in which both take turns.
+bytes. It compares the matching rules of each file, and of the image, in every round, before it prints a time: the
+median of the rounds, in which all take turns. YARA-X is the package yara-x of the interpreter PYTHON (by default
+this one), once with all matches and once with its fast scan. It has one thread for the image, as yara has, and two
+processes for the folder.
 """
 
 from __future__ import annotations
@@ -13,11 +15,10 @@ from __future__ import annotations
 import argparse
 import json
 import random
-import statistics
-import subprocess
 import sys
-import time
 from pathlib import Path
+
+from turns import Contender, Turns, machine
 
 FILE_BYTES = 256 << 10
 # One of so many files contains strings of rules.
@@ -93,23 +94,30 @@ def make(folder: Path, size_mib: int, count: int, seed: int) -> None:
             image.write(data)
 
 
-def ran(command: list[str], folder: Path) -> tuple[float, str]:
-    started = time.perf_counter()
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
-    seconds = time.perf_counter() - started
-    if done.returncode not in (0, 1) or done.stderr:
-        sys.exit(f"{' '.join(command)}: {done.stderr}")
-    return seconds, done.stdout
-
-
-def of_yara(output: str) -> set[tuple[str, str]]:
-    pairs = (line.split(" ", 1) for line in output.splitlines())
+def of_lines(output: bytes) -> set[tuple[str, str]]:
+    pairs = (line.split(" ", 1) for line in output.decode().splitlines())
     return {(rule, path) for rule, path in pairs}
 
 
-def of_quarrier(output: str) -> set[tuple[str, str]]:
+def of_quarrier(output: bytes) -> set[tuple[str, str]]:
     rows = map(json.loads, output.splitlines())
     return {(row["rule"], row["source"]) for row in rows}
+
+
+def contenders(asked: argparse.Namespace, what: str) -> dict[str, Contender]:
+    rules = asked.folder / "rules.yar"
+    source = asked.folder / ("disk.img" if what == "image" else "files")
+    yara = ["yara", "-w", *(["-r", "-p", "2"] if what == "folder" else []), rules, source]
+    script = Path(__file__).with_name("rules_yara_x.py")
+    processes = "2" if what == "folder" else "1"
+    yara_x = [asked.yara_x, script, "--processes", processes, rules, source]
+    quarrier = [asked.program.resolve(), "search", "--rules", rules, "--format", "json", "-q", source]
+    return {
+        "quarrier": Contender(quarrier, of_quarrier, (0, 1)),
+        "YARA-X": Contender(yara_x, of_lines),
+        "YARA-X, fast scan": Contender([*yara_x, "--fast"], of_lines),
+        "yara": Contender(yara, of_lines),
+    }
 
 
 def main() -> None:
@@ -120,28 +128,16 @@ def main() -> None:
     parser.add_argument("--rules", type=int, default=1000)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--yara-x", type=Path, default=Path(sys.executable), help="Python with the package yara-x")
     asked = parser.parse_args()
+    asked.folder = asked.folder.resolve()
     asked.folder.mkdir(parents=True, exist_ok=True)
     make(asked.folder, asked.size, asked.rules, asked.seed)
-    ours = [str(asked.program.resolve()), "search", "--rules", "rules.yar", "--format", "json", "-q"]
-    for what, source, options in [("image", "disk.img", []), ("folder", "files", ["-r", "-p", "2"])]:
-        contenders = {"quarrier": [*ours, source], "yara": ["yara", "-w", *options, "rules.yar", source]}
-        times: dict[str, list[float]] = {name: [] for name in contenders}
-        for _ in range(asked.rounds):
-            found = {}
-            for name, command in contenders.items():
-                seconds, output = ran(command, asked.folder)
-                times[name].append(seconds)
-                found[name] = of_quarrier(output) if name == "quarrier" else of_yara(output)
-            if found["quarrier"] != found["yara"]:
-                difference = sorted(found["quarrier"] ^ found["yara"])[:5]
-                sys.exit(f"{what}: they differ: {difference}")
-        medians = {name: statistics.median(all_of) for name, all_of in times.items()}
-        print(
-            f"{what}: {asked.size} MiB, {asked.rules} rules, {len(found['yara'])} hold:",
-            ", ".join(f"{name} {seconds:.2f} s" for name, seconds in medians.items()),
-            f"({medians['yara'] / medians['quarrier']:.2f} times as fast)",
-        )
+    print(machine())
+    for what in ("image", "folder"):
+        turns = Turns(contenders(asked, what), asked.rounds)
+        print(f"{what}: {asked.size} MiB, {asked.rules} rules, {len(turns.answer)} hold")
+        turns.show("quarrier")
 
 
 if __name__ == "__main__":

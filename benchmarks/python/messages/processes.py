@@ -64,7 +64,7 @@ def cpu_seconds(pid: int) -> float:
             for task in Path(f"/proc/{pid}/task").iterdir()
             for child in (task / "children").read_text().split()
         ]
-    except FileNotFoundError:
+    except (FileNotFoundError, ProcessLookupError):
         return 0.0
     own = sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
     return own + sum(map(cpu_seconds, children))
