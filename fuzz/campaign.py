@@ -8,7 +8,8 @@ be a panic's. Other mutants are kept in the folder of findings, with the command
 
 The program makes seeds of every format that Python's standard library writes; with pyarrow also Arrow and
 Parquet; with mkfs and qemu-img also file systems and images. `--corpus FOLDER` adds the files of a folder, whose
-extensions name their formats.
+extensions name their formats: for APFS and small volumes of the other file systems, those that
+`cargo run --manifest-path fuzz/Cargo.toml -- --write FOLDER` writes.
 """
 
 import argparse
@@ -39,7 +40,8 @@ import zlib
 from collections import Counter
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
-from itertools import repeat
+from functools import cache
+from itertools import accumulate, repeat
 from pathlib import Path
 
 MEMORY_BYTES = 1 << 30
@@ -75,8 +77,12 @@ QUERIES = [
 ]
 MESSAGE_KINDS = {"ndjson", "ndjson.gz", "jsonl", "csv", "fix", "nvfix", "xml"}
 COLUMN_KINDS = {"arrow", "arrows", "parquet"}
-FILE_SYSTEM_KINDS = {"fat", "exfat", "ntfs", "ext", "hfs", "iso"}
-IMAGE_KINDS = {"qcow2", "vmdk", "vhd", "vhdx", "vdi", "dmg", "e01", "ex01", "zst"}
+FILE_SYSTEM_KINDS = {"fat", "exfat", "ntfs", "ext", "xfs", "btrfs", "apfs", "hfs", "iso"}
+IMAGE_KINDS = {"qcow2", "vmdk", "vhd", "vhdx", "vdi", "parallels", "dmg", "e01", "ex01", "aff4", "zst"}
+ARCHIVE_KINDS = {"zip", "7z", "tar", "gz", "xz", "bz2"}
+# RULES is a file with this text.
+MEMBERS = [["search", "-q", "--rules", "RULES", "--scopes", "all", "--format", "json", "FILE"]]
+RULES_TEXT = 'rule invoices { strings: $a = "invoice" $b = /price [0-9]+/ condition: $a and #b > 1 }\n'
 
 
 def commands_for(kind: str) -> list[list[str]]:
@@ -86,6 +92,8 @@ def commands_for(kind: str) -> list[list[str]]:
         return [[in_fix(word) for word in command] for command in [*MESSAGES, *QUERIES]]
     if kind in FILE_SYSTEM_KINDS | IMAGE_KINDS:
         return [*SEARCHES, *CARVES, *FILES]
+    if kind in ARCHIVE_KINDS:
+        return [*SEARCHES, *CARVES, *MEMBERS]
     return [*MESSAGES, *QUERIES] if kind in MESSAGE_KINDS else [*SEARCHES, *CARVES]
 
 
@@ -173,6 +181,29 @@ def png() -> bytes:
     )
 
 
+def seven_zip(text: bytes) -> bytes:
+    """A 7z archive of two files: one packed by LZMA2, one stored."""
+    packed = lzma.compress(text, lzma.FORMAT_RAW, filters=[{"id": lzma.FILTER_LZMA2, "preset": 1}])
+    folders, files = [(packed, b"\x01\x21\x21\x01\x16", text), (png(), b"\x01\x01\x00", png())], b""
+
+    def number(value: int) -> bytes:
+        return b"\xff" + value.to_bytes(8, "little")
+
+    for name in ["invoice.txt", "picture.png"]:
+        files += name.encode("utf-16-le") + b"\0\0"
+    sizes = b"".join(number(len(data)) for data, _, _ in folders)
+    unpacked = b"".join(number(len(plain)) for _, _, plain in folders)
+    sums = b"".join(struct.pack("<I", zlib.crc32(plain)) for _, _, plain in folders)
+    coders = b"".join(coder for _, coder, _ in folders)
+    header = b"\x01\x04"
+    header += b"\x06" + number(0) + b"\x02\x09" + sizes + b"\x00"
+    header += b"\x07\x0b\x02\x00" + coders + b"\x0c" + unpacked + b"\x0a\x01" + sums + b"\x00"
+    header += b"\x00\x05\x02\x11" + number(len(files) + 1) + b"\x00" + files + b"\x00\x00"
+    data = b"".join(data for data, _, _ in folders)
+    start = struct.pack("<QQI", len(data), len(header), zlib.crc32(header))
+    return b"7z\xbc\xaf\x27\x1c\x00\x04" + struct.pack("<I", zlib.crc32(start)) + start + data + header
+
+
 def file_seeds() -> dict[str, bytes]:
     text = b"".join(b"invoice %d price %d\n" % (n, n * 7) for n in range(200))
     archive, packed, sound = io.BytesIO(), io.BytesIO(), io.BytesIO()
@@ -206,6 +237,7 @@ def file_seeds() -> dict[str, bytes]:
         "bz2": bz2.compress(text),
         "xz": lzma.compress(text),
         "zip": archive.getvalue(),
+        "7z": seven_zip(text),
         "tar": packed.getvalue(),
         "png": png(),
         "wav": sound.getvalue(),
@@ -220,6 +252,8 @@ FILE_SYSTEMS = {
     "exfat": (2048, ["mkfs.exfat -c 512 -b 4k DISK"]),
     "ntfs": (1040, ["mkfs.ntfs -F -q -c 512 -s 512 DISK", "ntfscp -f DISK FROM/invoice.txt invoice.txt"]),
     "ext": (512, ["mke2fs -q -F -t ext4 -b 1024 -N 64 -d FROM DISK"]),
+    "xfs": (16 << 10, ["mkfs.xfs --unsupported -q -f -p LIST DISK"]),
+    "btrfs": (16 << 10, ["mkfs.btrfs -q -f -M --rootdir FROM DISK"]),
     "hfs": (0, ["xorriso -as mkisofs -quiet -hfsplus -o DISK FROM"]),
     "iso": (0, ["genisoimage -quiet -J -R -o DISK FROM"]),
 }
@@ -230,6 +264,7 @@ IMAGES = {
     "vhd": "qemu-img convert -f raw -O vpc DISK IMAGE",
     "vhdx": "qemu-img convert -f raw -O vhdx -o log_size=1M,block_size=1M DISK IMAGE",
     "vdi": "qemu-img convert -f raw -O vdi DISK IMAGE",
+    "parallels": "qemu-img convert -f raw -O parallels -o cluster_size=64k DISK IMAGE",
     "zst": "zstd -q DISK -o IMAGE",
     "e01": "ewfacquire -q -u -f encase6 -c deflate:fast -C 1 -D 1 -E 1 -e 1 -N 1 -m fixed -M physical "
     "-b 64 -S 2GiB -t STEM DISK",
@@ -258,11 +293,16 @@ def disk_seeds() -> dict[str, bytes]:
         for path in ["invoice.txt", "a/another name that is long.txt", "a/b/small.txt"]:
             (files / path).write_bytes(text[: 60 if "small" in path else len(text)])
         (files / "a" / "picture.png").write_bytes(png())
+        # Prototypes of mkfs.xfs have absolute or relative names of the files.
+        proto = "/\n0 0\nd--755 0 0\ninvoice.txt ---644 0 0 FROM/invoice.txt\na d--755 0 0\n"
+        proto += "picture.png ---644 0 0 FROM/a/picture.png\n$\nlink l--777 0 0 a/picture.png\n$\n"
+        (folder / "list").write_text(proto.replace("FROM", str(files)))
         for kind, (size_kib, lines) in FILE_SYSTEMS.items():
             disk = folder / f"disk.{kind}"
             if size_kib:
-                disk.write_bytes(bytes(size_kib << 10))
-            if all([is_run(line, disk=disk, FROM=files) for line in lines]):
+                with disk.open("wb") as file:
+                    file.truncate(size_kib << 10)
+            if all([is_run(line, disk=disk, list=folder / "list", FROM=files) for line in lines]):
                 seeds[kind] = apple_partition(disk.read_bytes()) if kind == "hfs" else disk.read_bytes()
             else:
                 print(f"no seed of {kind}", file=sys.stderr)
@@ -275,6 +315,7 @@ def disk_seeds() -> dict[str, bytes]:
                     print(f"no seed of {kind}", file=sys.stderr)
             seeds["dmg"] = dmg(seeds["ext"])
             seeds["ex01"] = ex01(seeds["ext"])
+            seeds["aff4"] = aff4(seeds["ext"])
     return seeds
 
 
@@ -354,9 +395,56 @@ def ex01(disk: bytes) -> bytes:
     return bytes(file)
 
 
+def aff4(disk: bytes) -> bytes:
+    """An AFF4 image with chunks of 32 KiB: a map in which zeros are a symbolic stream, and a stream."""
+    names = [f"aff4://00000000-0000-4000-8000-00000000000{number}" for number in range(4)]
+    volume, image, map_name, stream_name = names
+    chunk_bytes, chunks = 1 << 15, 4
+    stream, entries = b"", b""
+    for at in range(0, len(disk), 1 << 14):
+        block = disk[at : at + (1 << 14)]
+        is_zero = not any(block)
+        entries += struct.pack("<QQQI", at, len(block), 0 if is_zero else len(stream), int(is_zero))
+        stream += b"" if is_zero else block
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as archive:
+        archive.comment = volume.encode()
+
+        def put(owner: str, name: str, data: bytes) -> None:
+            archive.writestr(f"aff4%3A%2F%2F{owner[7:]}/{name}", data)
+
+        archive.writestr("container.description", volume)
+        archive.writestr("version.txt", "major=1\nminor=0\ntool=test\n")
+        for number, at in enumerate(range(0, len(stream), chunks * chunk_bytes)):
+            data, index = b"", b""
+            end = min(len(stream), at + chunks * chunk_bytes)
+            for chunk_at in range(at, end, chunk_bytes):
+                packed = zlib.compress(stream[chunk_at : min(end, chunk_at + chunk_bytes)])
+                index += struct.pack("<QI", len(data), len(packed))
+                data += packed
+            put(stream_name, f"{number:08}", data)
+            put(stream_name, f"{number:08}.index", index)
+        put(map_name, "map", entries)
+        put(map_name, "idx", f"{stream_name}\nhttp://aff4.org/Schema#Zero\n".encode())
+        archive.writestr(
+            "information.turtle",
+            "@prefix xsd: <http://www.w3.org/2001/XMLSchema#> .\n@prefix aff4: <http://aff4.org/Schema#> .\n"
+            f"<{volume}> a aff4:ZipVolume .\n"
+            f"<{image}> a aff4:DiskImage, aff4:Image ;\n  aff4:dataStream <{map_name}> ;\n"
+            f'  aff4:size "{len(disk)}"^^xsd:long .\n'
+            f"<{map_name}> a aff4:Map ;\n  aff4:dependentStream <{stream_name}> ;\n"
+            f'  aff4:mapGapDefaultStream aff4:Zero ;\n  aff4:size "{len(disk)}"^^xsd:long .\n'
+            f"<{stream_name}> a aff4:ImageStream ;\n  aff4:chunkSize {chunk_bytes} ;\n"
+            f"  aff4:chunksInSegment {chunks} ;\n"
+            "  aff4:compressionMethod <https://www.ietf.org/rfc/rfc1950.txt> ;\n"
+            f'  aff4:size "{len(stream)}"^^xsd:long .\n',
+        )
+    return file.getvalue()
+
+
 def corpus(folder: Path) -> list[tuple[str, bytes]]:
     def fits(path: Path) -> bool:
-        is_image = path.suffix.lstrip(".").lower() in IMAGE_KINDS
+        is_image = path.suffix.lstrip(".").lower() in IMAGE_KINDS | FILE_SYSTEM_KINDS
         return path.stat().st_size <= (IMAGE_BYTES_MAX if is_image else SEED_BYTES_MAX)
 
     paths = sorted(path for path in folder.rglob("*") if path.is_file() and fits(path))
@@ -380,13 +468,22 @@ EXTREMES = [
 ]
 
 
+BLOCK_BYTES = 4096
+
+
+@cache
+def used_blocks(seed: bytes) -> list[int]:
+    """The blocks that are not all zeros: most of a volume is empty."""
+    return [at for at in range(0, len(seed), BLOCK_BYTES) if any(seed[at : at + BLOCK_BYTES])] or [0]
+
+
 def mutate(seed: bytes, draw: random.Random) -> bytes:
     """Makes one to eight changes: bits, bytes, extreme numbers, pieces moved, repeated, zeroed or cut off."""
     data = bytearray(seed)
     for _ in range(draw.choice([1, 1, 1, 2, 3, 8])):
         if not data:
             break
-        at = draw.randrange(len(data))
+        at = min(draw.choice(used_blocks(seed)) + draw.randrange(BLOCK_BYTES), len(data) - 1)
         end = min(len(data), at + draw.choice([1, 2, 4, 8, 64, 512]))
         match draw.randrange(9):
             case 0:
@@ -412,6 +509,70 @@ def mutate(seed: bytes, draw: random.Random) -> bytes:
     return bytes(data)
 
 
+def fletcher64(block: bytes) -> bytes:
+    """The checksum of an object of APFS, which begins with it."""
+    words = struct.unpack(f"<{len(block) // 4 - 2}I", block[8:])
+    modulus = (1 << 32) - 1
+    low, high = sum(words) % modulus, sum(accumulate(words)) % modulus
+    first = modulus - (low + high) % modulus
+    return struct.pack("<II", first, modulus - (low + first) % modulus)
+
+
+CRC32C = list(range(256))
+for _ in range(8):
+    CRC32C = [value >> 1 ^ (0x82F63B78 if value & 1 else 0) for value in CRC32C]
+
+
+def crc32c(block: bytes) -> bytes:
+    """The checksum of a node or superblock of Btrfs, which begins with it, padded to 32 bytes."""
+    crc = 0xFFFFFFFF
+    for byte in block[32:]:
+        crc = crc >> 8 ^ CRC32C[(crc ^ byte) & 0xFF]
+    return struct.pack("<I", crc ^ 0xFFFFFFFF)
+
+
+CHECKSUMS = {"apfs": fletcher64, "btrfs": crc32c}
+
+
+@cache
+def summed_blocks(kind: str, seed: bytes) -> list[int]:
+    """The blocks of a volume that begin with their checksum."""
+    blocks = ((at, seed[at : at + BLOCK_BYTES]) for at in used_blocks(seed))
+    return [at for at, block in blocks if block.startswith(CHECKSUMS[kind](block))]
+
+
+def seal(kind: str, seed: bytes, mutant: bytes) -> bytes:
+    """The mutant with correct checksums, without which its changes would not be read."""
+    data = bytearray(mutant)
+    for at in summed_blocks(kind, seed):
+        block = mutant[at : at + BLOCK_BYTES]
+        if len(block) == BLOCK_BYTES and block != seed[at : at + BLOCK_BYTES]:
+            checksum = CHECKSUMS[kind](block)
+            data[at : at + len(checksum)] = checksum
+    return bytes(data)
+
+
+def seed_of(seeds: list[bytes], number: int) -> bytes:
+    """The seeds take turns, but large ones, which take long, only once in a batch if there are others."""
+    small = [seed for seed in seeds if len(seed) <= SEED_BYTES_MAX]
+    large = [seed for seed in seeds if len(seed) > SEED_BYTES_MAX]
+    if large and (not small or number % BATCH == 0):
+        return large[number // BATCH % len(large)] if small else large[number % len(large)]
+    return small[number % len(small)]
+
+
+def write_sparse(path: Path, data: bytes) -> None:
+    """Writes a file with holes for its large empty parts, which take no time to read."""
+    step = 1 << 16
+    with path.open("wb") as file:
+        for at in range(0, len(data), step):
+            piece = data[at : at + step]
+            if piece != bytes(len(piece)):
+                file.seek(at)
+                file.write(piece)
+        file.truncate(len(data))
+
+
 # Lines that are not complaints: ranges and messages that every run lists.
 LISTED = re.compile(rb": (bytes \d+\.\.\d+ could not be read|\d+ of \d+ messages were left out)")
 # Damaged places of a file system, and its files there, listed by commands that read file systems.
@@ -421,6 +582,8 @@ LISTED_PLACE = re.compile(
     rb": cannot read [^:]+ at byte \d+: |"
     rb": it has more blocks than the volume"
 )
+# Scopes of rules that could not be unpacked.
+LISTED_SCOPE = re.compile(rb": its rules are not evaluated: ")
 FILE_SYSTEM_WORDS = {"files", "--where", "--unallocated"}
 
 
@@ -477,6 +640,8 @@ class Campaign:
         # A command that failed lists nothing: a single line gives the reason.
         if run.returncode != 2 and FILE_SYSTEM_WORDS.intersection(arguments):
             lines = [line for line in lines if not LISTED_PLACE.search(line)]
+        if "--rules" in arguments:
+            lines = [line for line in lines if not LISTED_SCOPE.search(line)]
         if len(lines) > files or b"panick" in said:
             return f"says {said[:300]!r}"
         return None
@@ -497,7 +662,11 @@ class Campaign:
         return path.with_name(f"{path.name}-out")
 
     def word(self, word: str, path: Path) -> str:
-        return word.replace("FILE", str(path)).replace("FOLDER", str(self.out(path)))
+        word = word.replace("FILE", str(path)).replace("FOLDER", str(self.out(path)))
+        return str(self.rules()) if word == "RULES" else word
+
+    def rules(self) -> Path:
+        return self.folder / "rules.yar"
 
     def try_batch(self, kind: str, seeds: list[bytes], numbers: range) -> list[str]:
         """The faults of the commands on the mutants with these numbers."""
@@ -505,11 +674,15 @@ class Campaign:
         for number in numbers:
             draw = random.Random(f"{kind} {number}")
             paths.append(self.folder / f"{kind}-{number}.{kind}")
-            paths[-1].write_bytes(mutate(seeds[number % len(seeds)], draw))
+            seed = seed_of(seeds, number)
+            mutant = mutate(seed, draw)
+            is_sealed = kind in CHECKSUMS and draw.randrange(4) > 0
+            write_sparse(paths[-1], seal(kind, seed, mutant) if is_sealed else mutant)
         found = []
         for place, command in enumerate(commands_for(kind)):
             at_once = self.at_once(command, paths)
             complaint = self.complaint(at_once, len(paths)) if at_once else ""
+            shutil.rmtree(self.out(paths[0]), ignore_errors=True)
             if complaint is None:
                 continue
             ended = [(path, self.try_one(command, path)) for path in paths]
@@ -526,8 +699,12 @@ class Campaign:
 
     def at_once(self, command: list[str], paths: list[Path]) -> list[str] | None:
         """The command for all files at once, if it takes several."""
-        if command[0] == "search":
-            return [*command[:-1], *map(str, paths)]
+        if command[0] in ("search", "carve"):
+            at = command.index("FILE")
+            before, after = (
+                [self.word(word, paths[0]) for word in part] for part in (command[:at], command[at + 1 :])
+            )
+            return [*before, *map(str, paths), *after]
         if command[0] == "query":
             statements = paths[0].with_suffix(".sql")
             statements.write_text("".join(self.word(command[-1], path) + ";\n" for path in paths))
@@ -567,8 +744,9 @@ def main() -> int:
         ProcessPoolExecutor(chosen.workers, initializer=limit_memory) as pool,
     ):
         campaign = Campaign(chosen.program.resolve(), chosen.seconds, chosen.findings, Path(folder))
-        for kind, seed in made.items():
-            if kind in seeds:
+        campaign.rules().write_text(RULES_TEXT)
+        for kind, of_kind in seeds.items():
+            for seed in of_kind:
                 campaign.check_seed(kind, seed)
         for kind, of_kind in sorted(seeds.items()):
             end = chosen.first + chosen.mutants

@@ -6,21 +6,23 @@
 mod mutate;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use mutate::Random;
-use quarrier_fuzz::{TARGETS, Target, Verdict};
+use quarrier_fuzz::{TARGETS, Target, Verdict, volumes};
 
 const USAGE: &str = "\
 usage: quarrier-fuzz [--seconds N] [--seed N] [TARGET...]
        quarrier-fuzz --replay FILE|HEX TARGET
+       quarrier-fuzz --write FOLDER
 
   --seconds N   for all targets together (default: 15)
   --seed N      selects the inputs (default: 1)
   --replay X    one input: a file, or bytes in hexadecimal
+  --write X     the volume of each file system, as FOLDER/volume.NAME
 
 targets: pattern_file engines regex rules sparse journal listing log condition statement messages
          formats ewf qcow2 vdi vhd vhdx vmdk parallels dmg ewf2 aff4 packed kept unallocated fat
@@ -37,6 +39,7 @@ struct Wishes {
     seconds: f64,
     seed: u64,
     replay: Option<Vec<u8>>,
+    write: Option<PathBuf>,
     targets: Vec<&'static Target>,
 }
 
@@ -45,6 +48,9 @@ fn main() -> ExitCode {
         eprint!("{USAGE}");
         return ExitCode::from(2);
     };
+    if let Some(folder) = &wishes.write {
+        return write_volumes(folder);
+    }
     remember_panics();
     watch();
     let share = Duration::from_secs_f64(wishes.seconds / wishes.targets.len() as f64);
@@ -59,7 +65,8 @@ fn main() -> ExitCode {
 }
 
 fn wishes(mut words: impl Iterator<Item = String>) -> Option<Wishes> {
-    let mut wishes = Wishes { seconds: 15.0, seed: 1, replay: None, targets: Vec::new() };
+    let mut wishes =
+        Wishes { seconds: 15.0, seed: 1, replay: None, write: None, targets: Vec::new() };
     while let Some(word) = words.next() {
         match word.as_str() {
             "--seconds" => wishes.seconds = words.next()?.parse().ok().filter(|s| *s >= 0.0)?,
@@ -70,6 +77,7 @@ fn wishes(mut words: impl Iterator<Item = String>) -> Option<Wishes> {
                 wishes.replay =
                     Some(if file.is_file() { std::fs::read(file).ok()? } else { bytes(&input)? });
             }
+            "--write" => wishes.write = Some(words.next()?.into()),
             name => wishes.targets.push(TARGETS.iter().find(|target| target.name == name)?),
         }
     }
@@ -77,6 +85,22 @@ fn wishes(mut words: impl Iterator<Item = String>) -> Option<Wishes> {
         wishes.targets = TARGETS.iter().collect();
     }
     (wishes.replay.is_none() || wishes.targets.len() == 1).then_some(wishes)
+}
+
+/// Writes a volume of each file system, for tools that need files.
+fn write_volumes(folder: &Path) -> ExitCode {
+    if let Err(error) = std::fs::create_dir_all(folder) {
+        eprintln!("{}: {error}", folder.display());
+        return ExitCode::FAILURE;
+    }
+    for (name, volume) in volumes::ALL {
+        let path = folder.join(format!("volume.{name}"));
+        if let Err(error) = std::fs::write(&path, volume()) {
+            eprintln!("{}: {error}", path.display());
+            return ExitCode::FAILURE;
+        }
+    }
+    ExitCode::SUCCESS
 }
 
 fn replay(target: &Target, input: &[u8]) -> bool {

@@ -21,7 +21,8 @@ const SEEDS: &[&[u8]] = &[
     b"\x05\xC2\x01\x01\x05\xC6\x01\x08\x10\0\0\0\x40\0\0\0",
 ];
 
-const WORDS: &[&[u8]] = &[&[0xFF; 8], b"FILE", b"EFI PART", b"\x53\xEF", b"\x55\xAA", b"\x81\0", b"PM"];
+const WORDS: &[&[u8]] =
+    &[&[0xFF; 8], b"FILE", b"EFI PART", b"\x53\xEF", b"\x55\xAA", b"\x81\0", b"PM"];
 
 /// Corrects the checksums of a GPT's header and of its partition entries.
 fn repair(image: &mut [u8]) {

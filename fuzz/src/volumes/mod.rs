@@ -10,6 +10,22 @@ use parts::put;
 /// Size of every volume in bytes.
 pub const VOLUME_BYTES: usize = 128 << 10;
 
+/// Makes a volume.
+pub type Volume = fn() -> Vec<u8>;
+
+/// The volume of each file system, by name.
+pub const ALL: [(&str, Volume); 9] = [
+    ("fat", fat),
+    ("exfat", exfat),
+    ("ntfs", ntfs),
+    ("ext", ext),
+    ("xfs", xfs),
+    ("hfs", hfs::hfs),
+    ("btrfs", btrfs::btrfs),
+    ("apfs", apfs::apfs),
+    ("iso", iso),
+];
+
 fn put16(image: &mut [u8], at: usize, value: u16) {
     put(image, at, &value.to_le_bytes());
 }
