@@ -9,6 +9,7 @@ use boreal::module::Console;
 use crate::error::{Error, Result};
 use crate::ranges::with_lower_bounds;
 use crate::text::Statement;
+use crate::windows::{FILESIZE, without_filesize};
 
 /// The external variables of rules, as scanners of folders define them.
 pub(crate) const NAMES: [&str; 3] = ["filename", "filepath", "extension"];
@@ -21,26 +22,42 @@ pub(crate) fn compile<'s>(
     statements: impl Iterator<Item = &'s Statement>,
     files: &[String],
 ) -> Result<Scanner> {
+    let mut compiler = compiler();
+    for statement in statements {
+        add(&mut compiler, &statement.text).map_err(|error| wrong(statement, files, &error))?;
+    }
+    Ok(compiler.finalize())
+}
+
+/// Compiles texts of statements for [`Windows`](crate::windows::Windows); `None` if they do not compile on
+/// their own.
+pub(crate) fn compile_for_windows<'s>(texts: impl Iterator<Item = &'s str>) -> Option<Scanner> {
+    let mut compiler = compiler();
+    compiler.define_symbol(FILESIZE, 0i64);
+    for text in texts {
+        add(&mut compiler, &without_filesize(text)).ok()?;
+    }
+    Some(compiler.finalize())
+}
+
+fn compiler() -> Compiler {
     // Discard the output of `console`, which would mix with the rows.
     let console = Console::with_callback(|_| {});
     let mut compiler: Compiler = CompilerBuilder::new().add_module(console).build();
     for name in NAMES {
         compiler.define_symbol(name, "");
     }
-    for statement in statements {
-        add(&mut compiler, statement).map_err(|error| wrong(statement, files, &error))?;
-    }
-    Ok(compiler.finalize())
+    compiler
 }
 
-fn add(compiler: &mut Compiler, statement: &Statement) -> std::result::Result<(), AddRuleError> {
-    match with_lower_bounds(&statement.text) {
+fn add(compiler: &mut Compiler, text: &str) -> std::result::Result<(), AddRuleError> {
+    match with_lower_bounds(text) {
         Cow::Borrowed(text) => compiler.add_rules_str(text).map(drop),
         // An error must name the place in the original text.
-        Cow::Owned(text) => compiler
-            .add_rules_str(&text)
+        Cow::Owned(changed) => compiler
+            .add_rules_str(&changed)
             .map(drop)
-            .map_err(|error| compiler.add_rules_str(&statement.text).err().unwrap_or(error)),
+            .map_err(|error| compiler.add_rules_str(text).err().unwrap_or(error)),
     }
 }
 

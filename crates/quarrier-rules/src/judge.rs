@@ -1,6 +1,7 @@
 //! Evaluates rules on the bytes of a scope.
 
 use std::collections::{BTreeSet, HashMap};
+use std::ops::Range;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -10,8 +11,9 @@ use boreal::scanner::{CallbackEvents, ScanCallbackResult, ScanError, ScanEvent, 
 use quarrier_core::sync::lock;
 
 use crate::apart::{Unfinished, apart};
-use crate::compile::compile;
+use crate::compile::{compile, compile_for_windows};
 use crate::set::{Declared, Rules, matches_max};
+use crate::windows::{FILESIZE, Windows};
 
 /// Stack of an evaluating thread, in bytes. The compiler bounds the nesting of conditions.
 const STACK_BYTES: usize = 8 << 20;
@@ -19,7 +21,10 @@ const STACK_BYTES: usize = 8 << 20;
 /// them takes about as long as evaluating all rules on a shorter scope.
 const FEW_BYTES_MIN: usize = 256 << 10;
 /// Candidates are few if the set has this many times as many rules.
-const FEW_FACTOR: usize = 4;
+pub(crate) const FEW_FACTOR: usize = 4;
+/// The default minimum length in bytes of a scope that is searched by windows, for which the candidates
+/// are compiled separately.
+const WINDOWS_BYTES_MIN: usize = 16 << 20;
 /// Maximum number of cached scanners of few rules.
 const SCANNERS_MAX: usize = 16;
 /// Additional time until a scan is abandoned after its limit, since boreal checks the clock only
@@ -68,6 +73,8 @@ pub struct Judged {
     pub held: Vec<HeldRule>,
     /// Strings with more matches than count.
     pub overfull: Vec<Overfull>,
+    /// The number of rules whose strings were searched for only near their patterns.
+    pub by_windows: usize,
 }
 
 /// A string with more matches than count.
@@ -104,11 +111,20 @@ pub struct StringMatch {
 /// Evaluates rules on scopes, and caches the scanners that it compiles.
 #[derive(Debug)]
 pub struct Judge {
-    rules: Rules,
+    pub(crate) rules: Rules,
     limit: Duration,
     places: Arc<HashMap<String, usize>>,
+    pub(crate) windows_from: usize,
     /// Scanners of few rules, the most recent last.
-    few: Mutex<Vec<(Vec<u32>, Scanner)>>,
+    few: Mutex<Vec<Few>>,
+}
+
+/// A scanner of few rules.
+#[derive(Debug)]
+struct Few {
+    rules: Vec<u32>,
+    for_windows: bool,
+    scanner: Scanner,
 }
 
 impl Judge {
@@ -117,7 +133,19 @@ impl Judge {
     pub fn new(rules: &Rules, limit: Duration) -> Self {
         let places = rules.rules().iter().enumerate();
         let places = places.map(|(place, rule)| (rule.name.clone(), place)).collect();
-        Judge { rules: rules.clone(), limit, places: Arc::new(places), few: Mutex::default() }
+        Judge {
+            rules: rules.clone(),
+            limit,
+            places: Arc::new(places),
+            windows_from: WINDOWS_BYTES_MIN,
+            few: Mutex::default(),
+        }
+    }
+
+    /// Sets the minimum length in bytes of the scopes that are searched by windows.
+    #[must_use]
+    pub fn windows_from(self, windows_from: usize) -> Self {
+        Judge { windows_from, ..self }
     }
 
     /// Returns the rules that hold for these bytes. It may evaluate only `candidates`, which must
@@ -132,9 +160,20 @@ impl Judge {
         candidates: &[u32],
         stop: &AtomicBool,
     ) -> Result<Judged, JudgeError> {
-        let scanner = self.scanner(bytes.len(), candidates);
-        let matches_max = self.rules.inner.matches_max;
-        let judged = self.judge_by(scanner, matches_max, bytes, name, stop)?;
+        let scan = Scan::whole(self.scanner(bytes.len(), candidates), &self.rules);
+        self.judge_twice(scan, bytes, name, candidates, stop)
+    }
+
+    /// Scans once, and again where strings have too many matches.
+    pub(crate) fn judge_twice(
+        &self,
+        scan: Scan,
+        bytes: &Arc<Vec<u8>>,
+        name: &ScopeName,
+        candidates: &[u32],
+        stop: &AtomicBool,
+    ) -> Result<Judged, JudgeError> {
+        let judged = self.judge_by(scan, bytes, name, stop)?;
         match judged.overfull.is_empty() {
             true => Ok(judged),
             false => self.judge_overfull(judged, bytes, name, candidates, stop),
@@ -158,8 +197,9 @@ impl Judge {
         if again.is_empty() || matches_max <= self.rules.inner.matches_max {
             return Ok(judged);
         }
-        let Some(scanner) = self.compiled(&needed) else { return Ok(judged) };
-        let second = self.judge_by(scanner, matches_max, bytes, name, stop)?;
+        let Some(scanner) = self.compiled(&needed, false) else { return Ok(judged) };
+        let scan = Scan { matches_max, ..Scan::whole(scanner, &self.rules) };
+        let second = self.judge_by(scan, bytes, name, stop)?;
         let is_again = |rule: usize| again.binary_search(&(rule as u32)).is_ok();
         judged.held.retain(|held| !is_again(held.rule));
         judged.held.extend(second.held.into_iter().filter(|held| is_again(held.rule)));
@@ -196,23 +236,22 @@ impl Judge {
         name: &ScopeName,
         stop: &AtomicBool,
     ) -> Result<Judged, JudgeError> {
-        let inner = &self.rules.inner;
-        self.judge_by(inner.scanner.clone(), inner.matches_max, bytes, name, stop)
+        self.judge_by(Scan::whole(self.rules.inner.scanner.clone(), &self.rules), bytes, name, stop)
     }
 
     fn judge_by(
         &self,
-        mut scanner: Scanner,
-        matches_max: u32,
+        mut scan: Scan,
         bytes: &Arc<Vec<u8>>,
         name: &ScopeName,
         stop: &AtomicBool,
     ) -> Result<Judged, JudgeError> {
+        let scanner = &mut scan.scanner;
         scanner.set_scan_params(
             ScanParams::default()
                 .compute_full_matches(true)
                 .match_max_length(0)
-                .string_max_nb_matches(matches_max)
+                .string_max_nb_matches(scan.matches_max)
                 .timeout_duration(Some(self.limit))
                 .callback_events(
                     CallbackEvents::RULE_MATCH | CallbackEvents::STRING_REACHED_MATCH_LIMIT,
@@ -225,10 +264,14 @@ impl Judge {
             // Every scanner defines these symbols.
             let _ = scanner.define_symbol(symbol, value.as_bytes().to_vec());
         }
+        if scan.windows.is_some() {
+            let length = i64::try_from(bytes.len()).unwrap_or(i64::MAX);
+            let _ = scanner.define_symbol(FILESIZE, length);
+        }
         let (bytes, places) = (Arc::clone(bytes), Arc::clone(&self.places));
-        let scan = move || scanned(&scanner, matches_max, &bytes, &places);
+        let work = move || scanned(scan, &bytes, &places);
         let within = self.limit.saturating_add(PATIENCE);
-        match apart(STACK_BYTES, within, stop, scan) {
+        match apart(STACK_BYTES, within, stop, work) {
             Ok(judged) => judged,
             Err(Unfinished::Late) => Err(JudgeError::Late),
             Err(Unfinished::Stopped) => Err(JudgeError::Stopped),
@@ -248,25 +291,32 @@ impl Judge {
         if needed.len() * FEW_FACTOR > inner.rules.len() {
             return all;
         }
+        self.known(needed, false).unwrap_or(all)
+    }
+
+    /// Returns the scanner of these rules, from the cache if it is there; `None` if they do not compile on
+    /// their own.
+    pub(crate) fn known(&self, needed: Vec<u32>, for_windows: bool) -> Option<Scanner> {
         let mut few = lock(&self.few);
-        if let Some(place) = few.iter().position(|(rules, _)| *rules == needed) {
+        let is_known = |known: &Few| known.rules == needed && known.for_windows == for_windows;
+        if let Some(place) = few.iter().position(is_known) {
             let known = few.remove(place);
-            let scanner = known.1.clone();
+            let scanner = known.scanner.clone();
             few.push(known);
-            return scanner;
+            return Some(scanner);
         }
         drop(few);
-        let Some(scanner) = self.compiled(&needed) else { return all };
+        let scanner = self.compiled(&needed, for_windows)?;
         let mut few = lock(&self.few);
         if few.len() >= SCANNERS_MAX {
             few.remove(0);
         }
-        few.push((needed, scanner.clone()));
-        scanner
+        few.push(Few { rules: needed, for_windows, scanner: scanner.clone() });
+        Some(scanner)
     }
 
     /// Returns the candidates with all rules that they depend on.
-    fn needed(&self, candidates: &[u32]) -> Vec<u32> {
+    pub(crate) fn needed(&self, candidates: &[u32]) -> Vec<u32> {
         let inner = &self.rules.inner;
         let globals = (0..).zip(&inner.rules).filter(|(_, rule)| rule.is_global);
         let mut open: Vec<u32> = globals.map(|(place, _)| place).collect();
@@ -281,7 +331,7 @@ impl Judge {
     }
 
     /// Compiles a scanner of these rules; `None` if they do not compile on their own.
-    fn compiled(&self, needed: &[u32]) -> Option<Scanner> {
+    fn compiled(&self, needed: &[u32], for_windows: bool) -> Option<Scanner> {
         let inner = &self.rules.inner;
         let mut rule_texts = Vec::new();
         for (statement, declared) in &inner.statements {
@@ -297,19 +347,42 @@ impl Judge {
             Declared::Module(module) => rule_texts.iter().any(|text| text.contains(&**module)),
         };
         let statements = inner.statements.iter().filter(|(_, declared)| is_needed(declared));
-        compile(statements.map(|(statement, _)| statement), &inner.files).ok()
+        let mut statements = statements.map(|(statement, _)| statement);
+        match for_windows {
+            true => compile_for_windows(statements.map(|statement| &*statement.text)),
+            false => compile(&mut statements, &inner.files).ok(),
+        }
+    }
+}
+
+/// What to scan with, and where.
+pub(crate) struct Scan {
+    scanner: Scanner,
+    matches_max: u32,
+    /// Where strings may be; `None` for the whole scope.
+    windows: Option<Vec<Range<usize>>>,
+}
+
+impl Scan {
+    fn whole(scanner: Scanner, rules: &Rules) -> Self {
+        Scan { scanner, matches_max: rules.inner.matches_max, windows: None }
+    }
+
+    /// A scanner compiled for windows, and the windows.
+    pub(crate) fn of_windows(scanner: Scanner, rules: &Rules, windows: Vec<Range<usize>>) -> Self {
+        Scan { windows: Some(windows), ..Scan::whole(scanner, rules) }
     }
 }
 
 /// Scans, and collects the matches.
 fn scanned(
-    scanner: &Scanner,
-    matches_max: u32,
-    bytes: &[u8],
+    scan: Scan,
+    bytes: &Arc<Vec<u8>>,
     places: &HashMap<String, usize>,
 ) -> Result<Judged, JudgeError> {
+    let Scan { scanner, matches_max, windows } = scan;
     let mut judged = Judged::default();
-    let taken = scanner.scan_mem_with_callback(bytes, |event| {
+    let collect = |event: ScanEvent<'_, '_>| {
         match event {
             ScanEvent::RuleMatch(rule) => {
                 let Some(&place) = places.get(rule.name) else {
@@ -336,7 +409,13 @@ fn scanned(
             _ => {}
         }
         ScanCallbackResult::Continue
-    });
+    };
+    let taken = match windows {
+        None => scanner.scan_mem_with_callback(bytes, collect),
+        Some(windows) => {
+            scanner.scan_fragmented_with_callback(Windows::new(bytes, windows), collect)
+        }
+    };
     match taken {
         Ok(()) => {
             judged.held.sort_by_key(|held| held.rule);

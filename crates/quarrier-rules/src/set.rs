@@ -15,7 +15,8 @@ use crate::apart::{Unfinished, apart};
 use crate::compile::compile;
 use crate::condition::{Facts, Logic, Names};
 use crate::error::{Error, Result};
-use crate::gate::Gate;
+use crate::gate::{Gate, reach};
+use crate::hits::Hits;
 use crate::regexes::ambiguous;
 use crate::text::{Content, Include, RULE_BYTES_EACH_MAX, RuleFile, Statement, Statements};
 
@@ -84,6 +85,10 @@ pub(crate) struct Inner {
     first_strings: Vec<u32>,
     /// Strings without patterns, which are always assumed to be present.
     ungated: Vec<bool>,
+    /// The maximum length of a match of each string with patterns; `None` if it is not bounded.
+    reaches: Vec<Option<u32>>,
+    /// Whether a rule can be evaluated by the places of its patterns; see [`crate::windows`].
+    local: Vec<bool>,
     /// The rules that can hold if no pattern occurs, in order.
     without: Vec<u32>,
     gate: Gate,
@@ -98,38 +103,6 @@ pub(crate) struct Inner {
 pub(crate) enum Declared {
     Module(String),
     Rule(u32),
-}
-
-/// The patterns found in a scope, by their index in [`Rules::patterns`].
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Hits {
-    patterns: BTreeSet<u32>,
-    /// Whether to assume that every pattern occurs.
-    all: bool,
-}
-
-/// Maximum number of distinct patterns to store for a scope: with more, all are assumed to occur.
-const HITS_MAX: usize = 4096;
-
-impl Hits {
-    /// Makes hits that assume that every pattern occurs.
-    #[must_use]
-    pub fn all() -> Self {
-        Hits { patterns: BTreeSet::new(), all: true }
-    }
-
-    /// Adds a pattern.
-    pub fn add(&mut self, pattern: u32) {
-        if !self.all && self.patterns.insert(pattern) && self.patterns.len() > HITS_MAX {
-            *self = Hits::all();
-        }
-    }
-
-    /// Whether no pattern was found.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        !self.all && self.patterns.is_empty()
-    }
 }
 
 impl Rules {
@@ -249,6 +222,8 @@ impl Inner {
             globals: Vec::new(),
             first_strings: vec![0],
             ungated: Vec::new(),
+            reaches: Vec::new(),
+            local: Vec::new(),
             without: Vec::new(),
             gate: Gate::default(),
             statements: Vec::new(),
@@ -266,9 +241,12 @@ impl Inner {
             let string = self.ungated.len() as u32;
             let has_patterns = self.gate.add(string, variable);
             self.ungated.push(!has_patterns);
+            self.reaches.push(reach(variable).filter(|_| has_patterns));
         }
         let gated = self.ungated[first..].iter().filter(|ungated| !**ungated).count();
         let condition = text.get(rule.condition.span.clone()).unwrap_or(text);
+        let is_bounded = self.reaches[first..].iter().all(Option::is_some);
+        self.local.push(is_bounded && !parses_scope(condition, &names.modules));
         self.rules.push(Rule {
             name: rule.name.clone(),
             tags: rule.tags.iter().map(|tag| tag.tag.clone()).collect(),
@@ -306,13 +284,42 @@ impl Inner {
         self.first_strings.partition_point(|first| *first <= string) as u32 - 1
     }
 
+    /// Returns the hits of the strings of these rules, in no order: each an offset, and the maximum length
+    /// of a match there. All of the rules must be [local](Self::is_local).
+    pub(crate) fn local_hits<'h>(
+        &'h self,
+        rules: &'h [u32],
+        hits: &'h Hits,
+    ) -> impl Iterator<Item = (u64, u32)> + 'h {
+        hits.patterns().flat_map(move |(pattern, places)| {
+            let strings = self.gate.strings(pattern).iter();
+            let ours =
+                strings.filter(|string| rules.binary_search(&self.rule_of(**string)).is_ok());
+            let reach = ours.filter_map(|string| self.reaches[*string as usize]).max();
+            places.iter().filter_map(move |offset| Some((*offset, reach?)))
+        })
+    }
+
+    /// Whether the hits tell where all strings of a rule may be, and its condition needs no more. `frequent`
+    /// is the result of [`frequent`](Self::frequent).
+    pub(crate) fn is_local(&self, rule: u32, frequent: &BTreeSet<u32>) -> bool {
+        self.local[rule as usize] && !frequent.contains(&rule)
+    }
+
+    /// Returns the rules with a string whose patterns occur at unknown offsets.
+    pub(crate) fn frequent(&self, hits: &Hits) -> BTreeSet<u32> {
+        let unknown = hits.patterns().filter(|(_, places)| places.is_empty());
+        let strings = unknown.flat_map(|(pattern, _)| self.gate.strings(pattern));
+        strings.map(|string| self.rule_of(*string)).collect()
+    }
+
     fn candidates(&self, hits: &Hits, facts: &Facts<'_>) -> Vec<u32> {
         let mut there = BTreeSet::new();
         let mut affected: BTreeSet<u32> = BTreeSet::new();
-        if hits.all {
+        if hits.are_all() {
             affected.extend(0..self.rules.len() as u32);
         } else {
-            let strings = hits.patterns.iter().flat_map(|pattern| self.gate.strings(*pattern));
+            let strings = hits.patterns().flat_map(|(pattern, _)| self.gate.strings(pattern));
             there.extend(strings.copied());
             affected.extend(there.iter().map(|string| self.rule_of(*string)));
         }
@@ -322,7 +329,7 @@ impl Inner {
         while let Some(rule) = affected.pop_first() {
             let first = self.first_strings[rule as usize];
             let is_there = |string: u32| {
-                hits.all
+                hits.are_all()
                     || self.ungated[(first + string) as usize]
                     || there.contains(&(first + string))
             };
@@ -443,6 +450,16 @@ fn needs(condition: &str, names: &Names) -> Vec<u32> {
     needs.sort_unstable();
     needs.dedup();
     needs
+}
+
+/// Whether a condition reads what a module parses from the scope, or where a program in it begins.
+fn parses_scope(condition: &str, modules: &[String]) -> bool {
+    const READS_BYTES: [&str; 5] = ["console", "hash", "math", "string", "time"];
+    let parses = |word: &str| {
+        let is_module = modules.iter().any(|module| module == word);
+        word == "entrypoint" || (is_module && !READS_BYTES.contains(&word))
+    };
+    words(condition).any(|(_, word, _)| parses(word))
 }
 
 /// Whether a condition depends on the number or the offsets of matches, not only on their presence.

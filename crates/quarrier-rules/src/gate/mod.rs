@@ -12,6 +12,7 @@
 mod factor;
 mod hex;
 mod literal;
+mod reach;
 mod regex;
 
 use std::collections::HashMap;
@@ -20,6 +21,7 @@ use boreal_parser::rule::{VariableDeclaration, VariableDeclarationValue};
 use quarrier_search::{Options, Pattern};
 
 use factor::Factor;
+pub(crate) use reach::reach;
 
 /// Maximum number of patterns of one string: `xor` with each key, in two widths.
 const PATTERNS_EACH_MAX: usize = 512;

@@ -78,6 +78,59 @@ proptest! {
     }
 }
 
+/// A scope that is long enough for windows: drawn ones, with much between them.
+fn long_scope(draw: &mut Draw) -> Vec<u8> {
+    let filler: &[u8] = draw.of(&[&[0][..], b" ", b"+-", b"aB9 \0x\xFF"]);
+    let mut bytes = Vec::new();
+    for _ in 0..1 + draw.below(4) {
+        let length = draw.below(10_000);
+        bytes.extend((0..length).map(|at| filler[at % filler.len()]));
+        bytes.extend(scope(draw));
+    }
+    bytes
+}
+
+/// Returns the number of rules that were evaluated by windows.
+fn check_windows(seed: u64) -> usize {
+    let mut draw = Draw(seed);
+    let count = 1 + draw.below(16);
+    let text = rules(&mut draw, count);
+    let rules = compiled(&text).unwrap_or_else(|error| panic!("{error}\n{text}"));
+    let judge = Judge::new(&rules, LIMIT).windows_from(0);
+    let (finder, stop) = (Finder::of(&rules), AtomicBool::new(false));
+    let mut by_windows = 0;
+    for index in 0..3 {
+        let bytes = Arc::new(long_scope(&mut draw));
+        let name = ScopeName::of(&format!("/f/scope{index}"));
+        let hits = finder.hits_with_offsets(&bytes);
+        let candidates = rules.candidates(&hits, bytes.len() as u64, Some(&bytes));
+        let expected = judge.judge_by_all(&bytes, &name, &stop).unwrap();
+        let found = judge.judge_found(&bytes, &name, &candidates, &hits, &stop).unwrap();
+        by_windows += found.by_windows;
+        let end = end_of_exact(&expected, &text);
+        let [found, exact] = [&found, &expected].map(|judged| {
+            judged.held.iter().take_while(|held| held.rule < end).collect::<Vec<_>>()
+        });
+        assert_eq!(found, exact, "seed {seed}, scope {index}\n{text}");
+    }
+    by_windows
+}
+
+#[test]
+fn windows_find_what_whole_scopes_have() {
+    let all: usize = (0..60).map(check_windows).sum();
+    assert!(all > 50, "{all} rules were evaluated by windows");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 40, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn windows_of_any_rules_find_what_whole_scopes_have(seed in any::<u64>()) {
+        check_windows(seed);
+    }
+}
+
 #[test]
 fn the_gate_agrees_where_strings_have_more_matches_than_count() {
     check(4_510_947_874_596_857_808);

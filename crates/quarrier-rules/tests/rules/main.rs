@@ -34,6 +34,15 @@ impl Finder {
         Finder { searcher }
     }
 
+    /// The hits with all of their offsets.
+    fn hits_with_offsets(&self, bytes: &[u8]) -> Hits {
+        let mut hits = Hits::default();
+        for finding in self.searcher.iter().flat_map(|searcher| searcher.find_all(bytes).unwrap()) {
+            hits.add_at(finding.pattern, finding.offset);
+        }
+        hits
+    }
+
     fn hits(&self, bytes: &[u8]) -> Hits {
         let mut hits = Hits::default();
         for finding in self.searcher.iter().flat_map(|searcher| searcher.find_all(bytes).unwrap()) {
