@@ -1,11 +1,13 @@
 //! Finds the places where files may begin, by one search for the signatures of all formats.
 
 use std::ops::{ControlFlow, Range};
+use std::sync::{Arc, Mutex};
 
 use quarrier_core::pipeline::{Pipeline, Run};
 use quarrier_core::region::AsData;
 use quarrier_core::source::Source;
-use quarrier_search::{Finding, Pattern, Sample, Searcher};
+use quarrier_core::sync::lock;
+use quarrier_search::{Finding, Pattern, Searcher};
 
 use super::Carver;
 use crate::error::{Error, Result};
@@ -25,12 +27,15 @@ pub(super) struct Candidate {
 
 /// The compiled signatures of a list of formats.
 pub(super) struct Signatures {
-    searcher: Searcher,
+    searcher: Arc<Searcher>,
     /// Format and offset in the file, by pattern.
     of_pattern: Vec<(u32, u64)>,
     /// The longest signature in bytes.
     length_bytes_max: u64,
 }
+
+/// The most recently compiled patterns: compiling them takes longer than carving a small source.
+static RECENT: Mutex<Option<(Vec<&'static str>, Arc<Searcher>)>> = Mutex::new(None);
 
 /// The result of a search for candidates.
 pub(super) struct CandidateSearch {
@@ -42,7 +47,7 @@ pub(super) struct CandidateSearch {
 }
 
 impl Signatures {
-    pub(super) fn new(formats: &[&dyn Format], sample: Sample) -> Result<Self> {
+    pub(super) fn new(formats: &[&dyn Format]) -> Result<Self> {
         let mut patterns = Vec::new();
         let mut of_pattern = Vec::new();
         let mut length_bytes_max = 1;
@@ -50,14 +55,11 @@ impl Signatures {
             for signature in format.signatures() {
                 let bytes = signature.hex.split_whitespace().map(str::len).sum::<usize>() / 2;
                 length_bytes_max = length_bytes_max.max(bytes as u64);
-                let pattern = Pattern::hex(signature.hex).map_err(not_a_signature)?;
-                patterns.push(pattern);
+                patterns.push(signature.hex);
                 of_pattern.push((index as u32, signature.at));
             }
         }
-        let searcher =
-            Searcher::builder().sample(sample).build(patterns).map_err(not_a_signature)?;
-        Ok(Signatures { searcher, of_pattern, length_bytes_max })
+        Ok(Signatures { searcher: compiled(patterns)?, of_pattern, length_bytes_max })
     }
 
     pub(super) fn count(&self) -> usize {
@@ -107,11 +109,26 @@ impl Signatures {
         if let Some(rates) = &carver.rates {
             pipeline = pipeline.rates(rates.clone());
         }
-        let run = pipeline.run(&self.searcher, &mut sink)?;
+        let run = pipeline.run(&*self.searcher, &mut sink)?;
         candidates.sort_unstable();
         candidates.dedup();
         Ok(CandidateSearch { candidates, until, run })
     }
+}
+
+/// Compiles patterns, unless they are the most recent ones.
+fn compiled(hex: Vec<&'static str>) -> Result<Arc<Searcher>> {
+    if let Some((recent, searcher)) = &*lock(&RECENT)
+        && *recent == hex
+    {
+        return Ok(Arc::clone(searcher));
+    }
+    let patterns: std::result::Result<Vec<Pattern>, _> =
+        hex.iter().map(|hex| Pattern::hex(hex)).collect();
+    let searcher = Searcher::builder().build(patterns.map_err(not_a_signature)?);
+    let searcher = Arc::new(searcher.map_err(not_a_signature)?);
+    *lock(&RECENT) = Some((hex, Arc::clone(&searcher)));
+    Ok(searcher)
 }
 
 fn not_a_signature(error: quarrier_search::Error) -> Error {

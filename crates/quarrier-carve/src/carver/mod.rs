@@ -26,7 +26,6 @@ use quarrier_core::parallel::{available_workers, planned_workers};
 use quarrier_core::pipeline::Rates;
 use quarrier_core::region::AsData;
 use quarrier_core::source::Source;
-use quarrier_search::Sample;
 
 use crate::carved::{Carved, Status};
 use crate::error::{Error, Result};
@@ -279,7 +278,7 @@ impl<'a> Carver<'a> {
         let ranges = CarvedRanges::new(cut(&wanted), clusters, self.file_bytes_max);
         let in_pieces = FilesInPieces::new(&self.in_pieces);
         let started = Instant::now();
-        let signatures = Signatures::new(&self.formats, Sample::default())?;
+        let signatures = Signatures::new(&self.formats)?;
         let summary = Summary {
             signatures: signatures.count(),
             compile: started.elapsed(),
