@@ -13,7 +13,9 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyCapsule, PyDict, PyIterator, PyList, PyString};
-use quarrier::rules::{JudgedScope, RuleRun, RuleSearch, Rules, Scopes, read_rules};
+use quarrier::rules::{
+    JudgedScope, RuleRun, RuleSearch, Rules, RulesSearched, Scopes, Turn, read_rules,
+};
 use quarrier::search::Planning;
 use quarrier::source::line_of;
 use quarrier::{OpenOptions, Place, Sources};
@@ -95,21 +97,23 @@ fn in_sources(
     let search = request.search(stop)?;
     let opener = host::opener(OpenOptions::default().direct(request.planning.direct), stop);
     let sources = Sources::of([name]);
-    let mut run = None;
+    let sources = sources.listed(&opener);
     let mut found = RuleRows::of(&search, request.rows_max);
-    for opened in sources.open(&opener) {
-        let mut opened = opened?;
-        found.notices.extend(opened.notice_line());
-        let run = match &mut run {
-            Some(run) => run,
-            None => run.insert(search.start(host::machine(), Some(&opened.place()), stop)?),
-        };
-        gather(run, opened.place(), stop, &mut found)?;
-        if found.is_full() || stop.load(Ordering::Relaxed) {
-            break;
+    let Some(first) = sources.iter().next() else { return Ok(found) };
+    let mut first = opener.open(first)?;
+    let mut run = search.start(host::machine(), Some(&first.place()), stop)?;
+    let mut ended = Ok(());
+    run.in_turn(sources.as_slice(), Some(Ok(first)), &opener, stop, &mut |run, turn| match turn
+        .and_then(|turn| gather(run, turn, stop, &mut found))
+    {
+        Ok(()) if found.is_full() || stop.load(Ordering::Relaxed) => ControlFlow::Break(()),
+        Ok(()) => ControlFlow::Continue(()),
+        Err(error) => {
+            ended = Err(error);
+            ControlFlow::Break(())
         }
-    }
-    Ok(found)
+    });
+    ended.map(|()| found)
 }
 
 fn in_place(
@@ -120,23 +124,25 @@ fn in_place(
     let search = request.search(stop)?;
     let mut run = search.start(host::machine(), Some(&place), stop)?;
     let mut found = RuleRows::of(&search, request.rows_max);
-    gather(&mut run, place, stop, &mut found)?;
+    let name: Arc<str> = place.name().into();
+    let searched =
+        run.search(place, stop, &mut |scope: &JudgedScope<'_>| found.add(&name, scope))?;
+    found.add_outcome(&name, searched);
     Ok(found)
 }
 
 /// Adds the rows of one source.
 fn gather(
     run: &mut RuleRun<'_>,
-    place: Place<'_>,
+    turn: Turn,
     stop: &AtomicBool,
     found: &mut RuleRows,
 ) -> quarrier::Result<()> {
-    let name: Arc<str> = place.name().into();
+    found.notices.extend(turn.notice_line());
+    let name: Arc<str> = turn.name().into();
     let mut take = |scope: &JudgedScope<'_>| found.add(&name, scope);
-    let searched = run.search(place, stop, &mut take)?;
-    let notices = searched.notices.into_iter();
-    found.notices.extend(notices.map(|notice| line_of(&name, &notice)));
-    found.unreadable.extend(searched.unreadable);
+    let searched = run.search_turn(turn, stop, &mut take)?;
+    found.add_outcome(&name, searched);
     Ok(())
 }
 
@@ -164,6 +170,13 @@ impl RuleRows {
     fn of(search: &RuleSearch, rows_max: u64) -> Self {
         let rules = search.rules().clone();
         RuleRows { rules, rows: Vec::new(), rows_max, notices: Vec::new(), unreadable: Vec::new() }
+    }
+
+    /// Adds the notices and unreadable ranges of a source.
+    fn add_outcome(&mut self, source: &str, searched: RulesSearched) {
+        let notices = searched.notices.into_iter();
+        self.notices.extend(notices.map(|notice| line_of(source, &notice)));
+        self.unreadable.extend(searched.unreadable);
     }
 
     fn is_full(&self) -> bool {

@@ -155,6 +155,33 @@ fn sources_of_all_kinds_are_scopes() {
     ran.refuses(&["-: has more than 1 MiB", "--rules-max-size"]);
 }
 
+#[test]
+fn many_small_files_are_listed_in_order() {
+    let lab = lab("rule a { strings: $a = \"needle\" condition: $a and filename != \"100\" }", "");
+    std::fs::create_dir(lab.path("d")).unwrap();
+    for number in 100..400 {
+        lab.put(format!("d/{number}"), format!("{number} needle"));
+    }
+    let expected: Vec<String> = (101..400).map(|number| format!("d/{number}")).collect();
+    for workers in ["1", "2", "5"] {
+        let ran = lab.search(["--rules", "r.yar", "d", "-l", "--workers", workers]);
+        assert_eq!(ran.is_clean().lines(), expected);
+    }
+    let ran = lab.search(["--rules", "r.yar", "d", "--format", "csv", "--max-count", "20"]);
+    let rows = ran.is_clean().lines();
+    assert_eq!((rows.len(), rows[20]), (21, "d/120,source,a,,$a,4,6,needle"));
+    let ran = lab.search(["--rules", "r.yar", "d", "-c", "--stats", "-"]);
+    assert!(ran.text().contains("299"), "{}", ran.text());
+    let stats: Value = serde_json::from_str(&ran.stderr).unwrap();
+    assert_eq!((&stats["bytes"], &stats["findings"]), (&json!(3000), &json!(299)));
+    // An unreadable name does not end the search.
+    std::fs::remove_file(lab.path("d/250")).unwrap();
+    std::fs::write(lab.path("list"), "d/249\nd/250\nd/251\n").unwrap();
+    let ran = lab.search(["--rules", "r.yar", "--files-from", "list", "-l"]);
+    ran.says(2, &["d/250: "]);
+    assert_eq!(ran.lines(), ["d/249", "d/251"]);
+}
+
 /// A FAT volume of 16 MiB in `f` with two files, one of which is deleted afterwards.
 fn volume(rules: &str) -> Option<Lab> {
     let lab = lab(rules, "");

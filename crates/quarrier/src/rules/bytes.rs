@@ -2,10 +2,13 @@
 
 use std::io::{self, Read};
 use std::ops::Range;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use quarrier_core::ranges::push_merged;
+use quarrier_core::ranges::{merged, push_merged};
 use quarrier_core::source::{Source, read_full_at};
+use quarrier_core::sync::lock;
+use quarrier_core::threads::team;
 use quarrier_files::{Entry, Piece};
 
 /// Bytes per read.
@@ -29,23 +32,33 @@ fn room(bytes: u64) -> io::Result<Vec<u8>> {
     Ok(room)
 }
 
-/// Reads all bytes of a source. Stops soon after `stop` becomes true.
+/// Reads all bytes of a source by up to `workers` threads. Stops soon after `stop` becomes true.
 ///
 /// # Errors
 /// `OutOfMemory` if memory runs out, `Interrupted` if stopped.
-pub(super) fn of_source(source: &dyn Source, stop: &AtomicBool) -> io::Result<ScopeBytes> {
-    let length = source.length();
-    let mut read = ScopeBytes { bytes: room(length)?, unreadable: Vec::new() };
-    while (read.bytes.len() as u64) < length {
-        if stop.load(Ordering::Relaxed) {
-            return Err(io::ErrorKind::Interrupted.into());
+pub(super) fn of_source(
+    source: &dyn Source,
+    workers: usize,
+    stop: &AtomicBool,
+) -> io::Result<ScopeBytes> {
+    // Zeroed memory needs no pass of its own, but would abort the process if there is too little.
+    drop(room(source.length())?);
+    let length = usize::try_from(source.length()).map_err(|_| io::ErrorKind::OutOfMemory)?;
+    let mut bytes = vec![0; length];
+    let workers = workers.clamp(1, length.div_ceil(STEP_BYTES).max(1));
+    let steps = Mutex::new(bytes.chunks_mut(STEP_BYTES).enumerate());
+    let unreadable = team(0..workers, |_| {
+        let mut unreadable = Vec::new();
+        while !stop.load(Ordering::Relaxed) {
+            let Some((step, buffer)) = lock(&steps).next() else { break };
+            fill(source, (step * STEP_BYTES) as u64, buffer, &mut unreadable);
         }
-        let at = read.bytes.len();
-        let left = usize::try_from(length - at as u64).unwrap_or(usize::MAX);
-        read.bytes.resize(at + left.min(STEP_BYTES), 0);
-        fill(source, at as u64, &mut read.bytes[at..], &mut read.unreadable);
+        unreadable
+    });
+    if stop.load(Ordering::Relaxed) {
+        return Err(io::ErrorKind::Interrupted.into());
     }
-    Ok(read)
+    Ok(ScopeBytes { bytes, unreadable: merged(unreadable.concat()) })
 }
 
 /// Reads bytes of the source. Unreadable ranges are filled with zeros and recorded.

@@ -5,12 +5,12 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use quarrier_core::parallel::planned_workers;
 use quarrier_core::source::Source;
 use quarrier_core::threads::team;
 use quarrier_report::number;
 use quarrier_rules::{Hits, JudgeError, Judged, Rules, ScopeName};
 
+use super::RuleSearch;
 use super::bytes::{self, ScopeBytes};
 use super::extents::Extents;
 use super::files::{File, Group};
@@ -92,7 +92,9 @@ impl Going<'_, '_> {
             }
             return ControlFlow::Continue(());
         }
-        let read = match small.map_or_else(|| bytes::of_source(self.source, self.stop), Ok) {
+        let read = match small
+            .map_or_else(|| bytes::of_source(self.source, self.run.workers(), self.stop), Ok)
+        {
             Ok(read) => read,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {
                 return ControlFlow::Break(());
@@ -184,7 +186,7 @@ impl Going<'_, '_> {
     ) -> Vec<(usize, Scope)> {
         let stop = self.stop;
         let next = AtomicUsize::new(0);
-        let workers = planned_workers(self.run.search.workers).clamp(1, count.max(1));
+        let workers = self.run.workers().clamp(1, count.max(1));
         let work = |_| {
             let mut mine = Vec::new();
             loop {
@@ -212,48 +214,58 @@ impl Going<'_, '_> {
         extents: &Extents,
         scope: &Scope,
     ) -> ControlFlow<()> {
-        self.done.could_not_read(&scope.unreadable);
-        let judged = match &scope.judged {
-            None => return ControlFlow::Continue(()),
-            Some(Ok(judged)) => judged,
-            Some(Err(JudgeError::Stopped)) => return ControlFlow::Break(()),
-            Some(Err(JudgeError::Late)) => {
-                let seconds = self.run.search.scope_time_max.as_secs_f64();
-                self.done.missing(format!(
-                    "{name}: rules take more than {seconds} s here, so none of them is reported; raise \
-                     --rules-timeout, or remove slow ones"
-                ));
-                return ControlFlow::Continue(());
-            }
-            Some(Err(JudgeError::Failed(reason))) => {
-                self.done.missing(format!("{name}: its rules are not evaluated: {reason}"));
-                return ControlFlow::Continue(());
-            }
-        };
-        self.done.scopes += 1;
-        self.note_overfull(name, judged);
-        if judged.held.is_empty() {
+        hand_over(self.run.search, &mut self.done, self.watch, (kind, name, extents, scope))
+    }
+}
+
+/// Passes on the rules that hold in a scope, and records missing parts in `done`; returns whether to
+/// continue.
+pub(super) fn hand_over(
+    search: &RuleSearch,
+    done: &mut RulesSearched,
+    watch: &mut dyn WatchRules,
+    (kind, name, extents, scope): (ScopeKind, &str, &Extents, &Scope),
+) -> ControlFlow<()> {
+    done.could_not_read(&scope.unreadable);
+    let judged = match &scope.judged {
+        None => return ControlFlow::Continue(()),
+        Some(Ok(judged)) => judged,
+        Some(Err(JudgeError::Stopped)) => return ControlFlow::Break(()),
+        Some(Err(JudgeError::Late)) => {
+            let seconds = search.scope_time_max.as_secs_f64();
+            done.missing(format!(
+                "{name}: rules take more than {seconds} s here, so none of them is reported; raise \
+                 --rules-timeout, or remove slow ones"
+            ));
             return ControlFlow::Continue(());
         }
-        let held = &*judged.held;
-        self.watch.take(&JudgedScope { kind, name, bytes: &scope.bytes, held, extents })
+        Some(Err(JudgeError::Failed(reason))) => {
+            done.missing(format!("{name}: its rules are not evaluated: {reason}"));
+            return ControlFlow::Continue(());
+        }
+    };
+    done.scopes += 1;
+    note_overfull(&search.rules, done, name, judged);
+    if judged.held.is_empty() {
+        return ControlFlow::Continue(());
     }
+    let held = &*judged.held;
+    watch.take(&JudgedScope { kind, name, bytes: &scope.bytes, held, extents })
+}
 
-    /// Reports strings with more matches than the limit.
-    fn note_overfull(&mut self, name: &str, judged: &Judged) {
-        let rules: &Rules = &self.run.search.rules;
-        for overfull in &judged.overfull {
-            let holds = judged.held.iter().any(|held| held.rule == overfull.rule);
-            let rule = &rules.rules()[overfull.rule];
-            let line = format!(
-                "{name}: {} of rule {} occurs more than {} times; only the first ones count",
-                overfull.string, rule.name, overfull.matches_max,
-            );
-            if rule.needs_offsets {
-                self.done.missing(line);
-            } else if holds {
-                self.done.notice(line);
-            }
+/// Reports strings with more matches than the limit.
+fn note_overfull(rules: &Rules, done: &mut RulesSearched, name: &str, judged: &Judged) {
+    for overfull in &judged.overfull {
+        let holds = judged.held.iter().any(|held| held.rule == overfull.rule);
+        let rule = &rules.rules()[overfull.rule];
+        let line = format!(
+            "{name}: {} of rule {} occurs more than {} times; only the first ones count",
+            overfull.string, rule.name, overfull.matches_max,
+        );
+        if rule.needs_offsets {
+            done.missing(line);
+        } else if holds {
+            done.notice(line);
         }
     }
 }

@@ -21,12 +21,14 @@ mod outcome;
 mod read;
 mod running;
 mod scopes;
+mod turns;
 
 pub use outcome::{JudgedScope, RuleRow, RulesSearched, ScopeKind, WatchRules};
 pub use quarrier_rules::{HeldRule, Rule, Rules, StringMatch};
 pub use read::read_rules;
 pub use running::RuleRun;
 pub use scopes::Scopes;
+pub use turns::Turn;
 
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;

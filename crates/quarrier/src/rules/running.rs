@@ -6,10 +6,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
+use quarrier_core::parallel::planned_workers;
 use quarrier_core::pipeline::Chunk;
 use quarrier_core::source::{Memory, Source};
 use quarrier_report::number;
-use quarrier_rules::{Hits, Judge, JudgeError, Judged, ScopeName};
+use quarrier_rules::{Hits, Judge, JudgeError, Judged, Rules, ScopeName};
 use quarrier_search::Finding;
 
 use super::RuleSearch;
@@ -28,8 +29,8 @@ const SMALL_BYTES_MAX: u64 = 1 << 20;
 pub struct RuleRun<'s> {
     pub(super) search: &'s RuleSearch,
     machine: &'s Machine,
-    gate: Option<Running<'s>>,
-    judge: Judge,
+    pub(super) gate: Option<Running<'s>>,
+    pub(super) judge: Arc<Judge>,
 }
 
 impl<'s> RuleRun<'s> {
@@ -40,7 +41,7 @@ impl<'s> RuleRun<'s> {
         stop: &AtomicBool,
     ) -> Result<Self> {
         let gate = search.gate.as_ref().map(|gate| gate.start(machine, first, stop)).transpose()?;
-        let judge = Judge::new(&search.rules, search.scope_time_max);
+        let judge = Arc::new(Judge::new(&search.rules, search.scope_time_max));
         Ok(RuleRun { search, machine, gate, judge })
     }
 
@@ -72,6 +73,18 @@ impl<'s> RuleRun<'s> {
         }));
         lines.extend(self.gate.iter().flat_map(Running::explain));
         lines
+    }
+
+    /// The number of threads that evaluate rules.
+    #[must_use]
+    pub fn workers(&self) -> usize {
+        planned_workers(self.search.workers)
+    }
+
+    /// The rules.
+    #[must_use]
+    pub fn rules(&self) -> &Rules {
+        &self.search.rules
     }
 
     /// The engines that search for patterns, joined by `+`; empty if there are none.
@@ -219,7 +232,7 @@ impl<'s> RuleRun<'s> {
     ) -> Result<Option<ScopeBytes>> {
         let length = source.length();
         if length <= SMALL_BYTES_MAX {
-            let small = match bytes::of_source(source, stop) {
+            let small = match bytes::of_source(source, 1, stop) {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => return Ok(None),
                 small => {
                     small.map_err(|error| quarrier_core::Error::io(source.name(), "read", error))?
@@ -287,11 +300,23 @@ impl<'s> RuleRun<'s> {
         hits: &Hits,
         stop: &AtomicBool,
     ) -> Scope {
-        let candidates = self.search.rules.candidates(hits, bytes.len() as u64, Some(&bytes));
-        let judged =
-            (!candidates.is_empty()).then(|| self.judge.judge(&bytes, name, &candidates, stop));
-        Scope { bytes, unreadable: Vec::new(), judged }
+        judged(&self.search.rules, &self.judge, bytes, name, hits, stop)
     }
+}
+
+/// Evaluates the rules that may hold in these bytes.
+pub(super) fn judged(
+    rules: &Rules,
+    judge: &Judge,
+    bytes: Arc<Vec<u8>>,
+    name: &ScopeName,
+    hits: &Hits,
+    stop: &AtomicBool,
+) -> Scope {
+    let candidates = rules.candidates(hits, bytes.len() as u64, Some(&bytes));
+    let judged =
+        (!candidates.is_empty()).then(|| judge.judge_found(&bytes, name, &candidates, hits, stop));
+    Scope { bytes, unreadable: Vec::new(), judged }
 }
 
 /// The patterns found.
@@ -303,13 +328,14 @@ struct AllHits {
 impl AllHits {
     fn add(&mut self, findings: &[Finding]) {
         for finding in findings {
-            self.of_source.add(finding.pattern);
+            self.of_source.add_at(finding.pattern, finding.offset);
             self.groups.iter_mut().for_each(|group| group.add(finding));
         }
     }
 }
 
 /// A scope after it was read.
+#[derive(Default)]
 pub(super) struct Scope {
     pub(super) bytes: Arc<Vec<u8>>,
     pub(super) unreadable: Vec<Range<u64>>,

@@ -286,6 +286,12 @@ impl<'s> Running<'s> {
     /// The searcher of many small files ahead; `None` if the request sets how to read sources, or uses
     /// a device.
     pub fn ahead(&self) -> Option<SmallFiles> {
+        let workers = self.search.planning.workers;
+        self.searcher_ahead().map(|searcher| SmallFiles::new(searcher, workers))
+    }
+
+    /// The searcher for small files that are read whole, under the conditions of [`ahead`](Self::ahead).
+    pub(crate) fn searcher_ahead(&self) -> Option<Arc<Searcher>> {
         let (search, planning) = (self.search, &self.search.planning);
         let is_whole = search.range == (0..u64::MAX) && search.starts == (0..u64::MAX);
         let is_planned = planning.access.is_some()
@@ -293,7 +299,7 @@ impl<'s> Running<'s> {
             || planning.readers + planning.buffers + planning.buffer_bytes > 0;
         let is_of_files = self.search.unallocated;
         (is_whole && !is_planned && !is_of_files && self.on_devices.is_none())
-            .then(|| SmallFiles::new(Arc::clone(&self.searcher), planning.workers))
+            .then(|| Arc::clone(&self.searcher))
     }
 
     /// Counts the findings of a small file that was searched ahead, and passes them to `watch` as if it

@@ -5,6 +5,7 @@
 //!                 (globs, parts)   not opened yet     (client, O_DIRECT)
 //! ```
 
+mod ahead;
 mod failing;
 mod far;
 mod fill;
@@ -19,10 +20,12 @@ mod objects;
 mod opener;
 mod partition;
 mod shared;
+mod small;
 mod stdin;
 mod version;
 mod written;
 
+pub(crate) use ahead::Ahead;
 pub(crate) use failing::Failing;
 pub use far::{FarImage, open_url};
 pub use fill::{Filled, fill};
@@ -35,6 +38,7 @@ pub use object_folder::ObjectFolder;
 pub use objects::selects;
 pub use opener::{OpenOptions, Opener};
 pub use quarrier_remote::RemoteSource;
+pub(crate) use small::{SmallReader, Whole};
 pub use stdin::standard_input;
 pub use version::Version;
 pub(crate) use written::refuse_folder_on_source;

@@ -15,5 +15,6 @@ mod many;
 mod matching;
 mod messages;
 mod mount;
+mod rules;
 mod starts;
 mod workers;

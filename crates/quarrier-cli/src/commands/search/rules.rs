@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use quarrier::account::{RemoteCost, Stats};
-use quarrier::rules::{JudgedScope, RuleRow, RuleRun, RuleSearch, RulesSearched, WatchRules};
+use quarrier::rules::{JudgedScope, RuleRow, RuleRun, RuleSearch, RulesSearched, Turn, WatchRules};
 use quarrier::source::unreadable_line;
 use quarrier::{Opened, Opener, Sources};
 use quarrier_report::number;
@@ -53,37 +53,20 @@ pub(super) fn run_until(search: &Search, stop: &Arc<AtomicBool>) -> Result<Outco
     let opener = Opener::new(request::open_options(search), host::environment(), stop);
     let sources = sources.listed(&opener);
     // The patterns are compiled for a sample of the first source; a sample would consume a pipe.
-    let mut first = sources.iter().next().filter(|first| first.is_seekable());
+    let first = sources.iter().next().filter(|first| first.is_seekable());
     let mut opened = first.map(|first| opener.open(first));
     let place = match &mut opened {
         Some(Ok(opened)) => Some(opened.place()),
         Some(Err(_)) | None => None,
     };
-    let run = request.start(host::machine(), place.as_ref(), stop).map_err(error_message)?;
+    let mut run = request.start(host::machine(), place.as_ref(), stop).map_err(error_message)?;
     if search.explain {
         run.explain().iter().for_each(|line| complain(line));
     }
-    let mut session = Session::new(search, &request, run, stop);
+    let mut session = Session::new(search, &request, &run, stop);
     session.compile_seconds = started.elapsed().as_secs_f64();
-    for named in sources.iter() {
-        if session.is_full() || stop.load(Ordering::Relaxed) {
-            break;
-        }
-        let opened = match first.take_if(|first| std::ptr::eq(*first, named)) {
-            Some(_) => opened.take().unwrap_or_else(|| opener.open(named)),
-            None => opener.open(named),
-        };
-        let searched = opened.map_err(Ended::from).and_then(|opened| session.search_one(opened));
-        match searched {
-            Ok(()) => {}
-            Err(Ended::Output(error)) => return Ok(broken_output(&error)),
-            Err(Ended::Source(message)) => {
-                complain(&message);
-                // Sources abandoned because of Ctrl-C did not fail.
-                let is_stopped = stop.load(Ordering::Relaxed);
-                session.worsen(if is_stopped { Outcome::Interrupted } else { Outcome::Failed });
-            }
-        }
+    if let Err(error) = session.search_all(&mut run, &sources, opened, &opener) {
+        return Ok(broken_output(&error));
     }
     warn_of_cache(&opener);
     session.remote = opener.remote_cost();
@@ -97,13 +80,16 @@ pub(super) fn run_until(search: &Search, stop: &Arc<AtomicBool>) -> Result<Outco
 struct Session<'s> {
     search: &'s Search,
     request: &'s RuleSearch,
-    run: RuleRun<'s>,
+    /// The engine and the device that search for patterns, and the names of the devices.
+    searched_by: (String, String, Vec<String>),
+    workers: usize,
     stop: &'s AtomicBool,
     rows: Option<Box<dyn Rows>>,
     /// The number of scopes in which each rule holds.
     counts: Vec<u64>,
     findings: u64,
     compile_seconds: f64,
+    seconds: f64,
     done: Vec<RulesSearched>,
     remote: Option<RemoteCost>,
     outcome: Option<Outcome>,
@@ -113,18 +99,21 @@ impl<'s> Session<'s> {
     fn new(
         search: &'s Search,
         request: &'s RuleSearch,
-        run: RuleRun<'s>,
+        run: &RuleRun<'s>,
         stop: &'s AtomicBool,
     ) -> Self {
+        let names = run.device_names().to_vec();
         Session {
             search,
             request,
-            run,
+            searched_by: (run.engine_name(), run.device_label(), names),
+            workers: run.workers(),
             stop,
             rows: None,
             counts: vec![0; request.rules().rules().len()],
             findings: 0,
             compile_seconds: 0.0,
+            seconds: 0.0,
             done: Vec::new(),
             remote: None,
             outcome: None,
@@ -148,10 +137,54 @@ impl<'s> Session<'s> {
         rows::to_stdout(self.search.format, layout, columns)
     }
 
+    /// Searches all sources; `first` is the first one if it is open already.
+    ///
+    /// # Errors
+    /// If standard output cannot be written.
+    fn search_all(
+        &mut self,
+        run: &mut RuleRun<'s>,
+        sources: &Sources,
+        first: Option<quarrier::Result<Opened>>,
+        opener: &Opener,
+    ) -> io::Result<()> {
+        let started = Instant::now();
+        let (mut turns, mut written, stop) = (0, Ok(()), self.stop);
+        run.in_turn(sources.as_slice(), first, opener, stop, &mut |run, turn| {
+            turns += 1;
+            match turn.map_err(Ended::from).and_then(|turn| self.search_one(run, turn)) {
+                Ok(()) => {}
+                Err(Ended::Output(error)) => {
+                    written = Err(error);
+                    return ControlFlow::Break(());
+                }
+                Err(Ended::Source(message)) => {
+                    complain(&message);
+                    // Sources abandoned because of Ctrl-C did not fail.
+                    let is_stopped = stop.load(Ordering::Relaxed);
+                    self.worsen(if is_stopped { Outcome::Interrupted } else { Outcome::Failed });
+                }
+            }
+            match self.is_full() {
+                true => ControlFlow::Break(()),
+                false => ControlFlow::Continue(()),
+            }
+        });
+        self.seconds = started.elapsed().as_secs_f64();
+        if stop.load(Ordering::Relaxed) && turns < sources.len() {
+            let all = sources.len();
+            complain(&format!(
+                "interrupted after {turns} of {all} sources; their rows are complete"
+            ));
+            self.worsen(Outcome::Interrupted);
+        }
+        written
+    }
+
     /// Searches one source, and reports missing parts.
-    fn search_one(&mut self, mut opened: Opened) -> Result<(), Ended> {
-        let name = opened.name().to_string();
-        let notice = opened.notice().map(str::to_string);
+    fn search_one(&mut self, run: &mut RuleRun<'s>, turn: Turn) -> Result<(), Ended> {
+        let name = turn.name().to_string();
+        let notice = turn.notice().map(str::to_string);
         // Write nothing, not even a header, before a source could be opened.
         let mut rows = match self.rows.take() {
             Some(rows) => rows,
@@ -168,7 +201,7 @@ impl<'s> Session<'s> {
             notice,
             error: None,
         };
-        let searched = self.run.search(opened.place(), self.stop, &mut watch);
+        let searched = run.search_turn(turn, self.stop, &mut watch);
         watch.progress.clear();
         if searched.is_ok() {
             watch.tell_notice();
@@ -230,19 +263,19 @@ impl<'s> Session<'s> {
     fn stats(&self) -> Stats {
         let runs: Vec<_> = self.done.iter().filter_map(|done| done.run.as_ref()).collect();
         let bytes = self.done.iter().map(|done| done.bytes).sum();
-        let seconds = self.done.iter().map(|done| done.elapsed.as_secs_f64()).sum();
-        let mut stats = stats_of(&runs, (bytes, seconds), None);
+        let mut stats = stats_of(&runs, (bytes, self.seconds), None);
         if runs.is_empty() {
-            // A small source is read and searched by one thread.
-            (stats.workers, stats.access) = (1, "read");
+            // A small source is read and searched by one thread, but several of them by all.
+            (stats.workers, stats.access) = (self.workers.min(self.done.len().max(1)), "read");
         }
+        let (engine, device, device_names) = self.searched_by.clone();
         Stats {
             findings: self.findings,
             patterns: self.request.rules().rules().len(),
             compile_seconds: self.compile_seconds,
-            engine: self.run.engine_name(),
-            device: self.run.device_label(),
-            device_names: self.run.device_names().to_vec(),
+            engine,
+            device,
+            device_names,
             remote: self.remote,
             ..stats
         }

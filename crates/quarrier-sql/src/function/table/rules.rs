@@ -6,14 +6,14 @@
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use datafusion::catalog::{Session, TableFunctionArgs, TableFunctionImpl, TableProvider};
 use datafusion::common::{DataFusionError, Result};
 use datafusion::logical_expr::{Expr, TableType};
 use datafusion::physical_plan::ExecutionPlan;
-use quarrier::rules::{JudgedScope, RuleSearch, Scopes, read_rules};
+use quarrier::rules::{JudgedScope, RuleRun, RuleSearch, Scopes, Turn, read_rules};
 use quarrier::source::line_of;
 use quarrier::{Opener, Sources};
 
@@ -134,61 +134,87 @@ impl Finds for Judging {
         };
         let request = RuleSearch::new(rules).scopes(self.scopes);
         let opener = Opener::new(self.host.open.clone(), &self.host.environment, &stop);
-        let mut run = None;
-        for opened in Sources::of([&self.source]).open(&opener) {
-            let mut opened = opened.map_err(failed)?;
-            let run = match &mut run {
-                Some(run) => run,
-                None => {
-                    let started = request.start(&self.host.machine, Some(&opened.place()), &stop);
-                    run.insert(started.map_err(failed)?)
-                }
-            };
-            self.notes.add_notices(opened.notice_line());
-            let name = opened.name().to_string();
-            let mut rows = RowsOut::new(out);
-            let mut error = None;
-            let mut take = |scope: &JudgedScope<'_>| {
-                let mut added = Ok(ControlFlow::Continue(()));
-                for row in scope.rows(request.rules()) {
-                    added = rows.add(|place| match place {
-                        0 => text(Some(&name)),
-                        1 => text(Some(scope.name)),
-                        2 => text(Some(&row.rule.name)),
-                        3 => text(Some(&row.rule.tags.join(" "))),
-                        4 => text(row.string),
-                        5 => whole(row.offset),
-                        6 => whole(row.length),
-                        _ => text(row.match_text().as_deref()),
-                    });
-                    if !matches!(added, Ok(ControlFlow::Continue(()))) {
-                        break;
-                    }
-                }
-                added.unwrap_or_else(|why| {
-                    error = Some(why);
+        let sources = Sources::of([&self.source]);
+        let sources = sources.listed(&opener);
+        let Some(first) = sources.iter().next() else { return Ok(()) };
+        let mut first = opener.open(first).map_err(failed)?;
+        let started = request.start(&self.host.machine, Some(&first.place()), &stop);
+        let mut run = started.map_err(failed)?;
+        let mut ended = Ok(());
+        run.in_turn(
+            sources.as_slice(),
+            Some(Ok(first)),
+            &opener,
+            &stop,
+            &mut |run, turn| match turn
+                .map_err(failed)
+                .and_then(|turn| self.find_in(run, turn, &stop, out))
+            {
+                Ok(flow) => flow,
+                Err(error) => {
+                    ended = Err(error);
                     ControlFlow::Break(())
-                })
-            };
-            let searched = run.search(opened.place(), &stop, &mut take);
-            if let Some(error) = error {
-                return Err(error);
+                }
+            },
+        );
+        ended
+    }
+}
+
+impl Judging {
+    /// Adds the rows of one source; returns whether to continue.
+    fn find_in(
+        &self,
+        run: &mut RuleRun<'_>,
+        turn: Turn,
+        stop: &AtomicBool,
+        out: &mut Out,
+    ) -> Result<ControlFlow<()>> {
+        self.notes.add_notices(turn.notice_line());
+        let name = turn.name().to_string();
+        let rules = run.rules().clone();
+        let mut rows = RowsOut::new(out);
+        let mut error = None;
+        let mut take = |scope: &JudgedScope<'_>| {
+            let mut added = Ok(ControlFlow::Continue(()));
+            for row in scope.rows(&rules) {
+                added = rows.add(|place| match place {
+                    0 => text(Some(&name)),
+                    1 => text(Some(scope.name)),
+                    2 => text(Some(&row.rule.name)),
+                    3 => text(Some(&row.rule.tags.join(" "))),
+                    4 => text(row.string),
+                    5 => whole(row.offset),
+                    6 => whole(row.length),
+                    _ => text(row.match_text().as_deref()),
+                });
+                if !matches!(added, Ok(ControlFlow::Continue(()))) {
+                    break;
+                }
             }
-            let flow = rows.flush()?;
-            drop(rows);
-            if flow.is_break() || stop.load(Ordering::Relaxed) {
-                return Ok(());
-            }
-            let searched = searched.map_err(failed)?;
-            out.touched(searched.bytes);
-            let notices = searched.notices.iter().map(|notice| line_of(&name, notice));
-            match searched.is_incomplete {
-                true => self.notes.add(notices),
-                false => self.notes.add_notices(notices),
-            }
-            self.notes.add_unreadable(&name, &searched.unreadable);
+            added.unwrap_or_else(|why| {
+                error = Some(why);
+                ControlFlow::Break(())
+            })
+        };
+        let searched = run.search_turn(turn, stop, &mut take);
+        if let Some(error) = error {
+            return Err(error);
         }
-        Ok(())
+        let flow = rows.flush()?;
+        drop(rows);
+        if flow.is_break() || stop.load(Ordering::Relaxed) {
+            return Ok(ControlFlow::Break(()));
+        }
+        let searched = searched.map_err(failed)?;
+        out.touched(searched.bytes);
+        let notices = searched.notices.iter().map(|notice| line_of(&name, notice));
+        match searched.is_incomplete {
+            true => self.notes.add(notices),
+            false => self.notes.add_notices(notices),
+        }
+        self.notes.add_unreadable(&name, &searched.unreadable);
+        Ok(ControlFlow::Continue(()))
     }
 }
 
