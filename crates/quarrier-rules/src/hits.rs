@@ -40,8 +40,8 @@ impl Hits {
         match self.patterns.get_mut(&pattern) {
             _ if self.all => {}
             None => {
-                self.insert(pattern, vec![offset]);
                 self.places += 1;
+                self.insert(pattern, vec![offset]);
             }
             // Too many.
             Some(places) if places.is_empty() => {}

@@ -88,7 +88,7 @@ mod tests {
     fn the_longest_match_of_a_string() {
         for (string, expected) in [
             ("\"abc\"", Some(3)),
-            ("\"abc\" wide ascii nocase xor", Some(6)),
+            ("\"abc\" wide ascii xor", Some(6)),
             ("\"abc\" base64", Some(28)),
             ("{ 4D ?? [2-4] ( 01 | 02 03 ~04 ) }", Some(9)),
             ("{ 4D [4] 5? }", Some(6)),
