@@ -289,8 +289,8 @@ class Campaign:
         if run.returncode not in (0, 1, 2, 3):
             return f"exit status {run.returncode}: {said[-300:]!r}"
         lines = [line for line in said.splitlines() if not LISTED.search(line)]
-        # A command that failed lists nothing: a single line gives the reason.
-        if run.returncode != 2 and FILE_SYSTEM_WORDS.intersection(arguments):
+        # A command that failed lists nothing: a single line gives the reason. Of several files, it lists others.
+        if (run.returncode != 2 or files > 1) and FILE_SYSTEM_WORDS.intersection(arguments):
             lines = [line for line in lines if not LISTED_PLACE.search(line)]
         if "--rules" in arguments:
             lines = [line for line in lines if not LISTED_SCOPE.search(line)]
