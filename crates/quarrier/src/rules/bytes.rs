@@ -6,7 +6,6 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use quarrier_core::ranges::{merged, push_merged};
-use quarrier_core::region::prefer_large_pages;
 use quarrier_core::source::{Source, read_full_at};
 use quarrier_core::sync::lock;
 use quarrier_core::threads::team;
@@ -46,7 +45,6 @@ pub(super) fn of_source(
     drop(room(source.length())?);
     let length = usize::try_from(source.length()).map_err(|_| io::ErrorKind::OutOfMemory)?;
     let mut bytes = vec![0; length];
-    prefer_large_pages(bytes.as_ptr(), length);
     let workers = workers.clamp(1, length.div_ceil(STEP_BYTES).max(1));
     let steps = Mutex::new(bytes.chunks_mut(STEP_BYTES).enumerate());
     let unreadable = team(0..workers, |_| {
