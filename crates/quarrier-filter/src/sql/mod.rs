@@ -8,6 +8,7 @@
 use std::sync::Arc;
 
 use quarrier_messages::{Schema, Table};
+use sqlparser::ast;
 use sqlparser::tokenizer::Location;
 
 use crate::{Error, Expr, Query, Result};
@@ -25,6 +26,7 @@ mod nearest;
 mod parse;
 mod predicates;
 mod rows;
+mod shapes;
 mod statement;
 mod tables;
 mod types;
@@ -63,14 +65,7 @@ pub const NODES_MAX: usize = 1 << 19;
 /// unknown column, or applies an operation to types that lack it (`'10' < 9`); if it nests deeper
 /// than [`DEPTH_MAX`], or is longer than [`TEXT_BYTES_MAX`] or [`TOKENS_MAX`].
 pub fn condition(text: &str, schema: &Schema) -> Result<Expr> {
-    parse::parsed(text, |parser| {
-        parse::alone(parser)?;
-        let expr = parse::expression(parser)?;
-        parse::end(parser)?;
-        let mut binder = Binder::new(schema, None);
-        let bound = binder.bind(expr)?;
-        bound.condition()
-    })
+    bound(text, |expr| Binder::new(schema, None).bind(expr)?.condition())
 }
 
 /// Binds a condition as [`condition`] does, on messages whose lists may have elements without a
@@ -79,12 +74,21 @@ pub fn condition(text: &str, schema: &Schema) -> Result<Expr> {
 /// # Errors
 /// The errors of [`condition`], and [`Error::List`] for a list to be added to `lists` first.
 pub fn condition_of_messages(text: &str, schema: &Schema, lists: &Lists) -> Result<Expr> {
+    bound(text, |expr| Binder::new(schema, None).with_lists(lists).bind(expr)?.condition())
+}
+
+/// Parses a condition, unless one of its shape was parsed before, and binds it.
+fn bound(text: &str, bind: impl Fn(ast::Expr) -> Result<Expr> + Sync) -> Result<Expr> {
+    // Errors need the positions in this text.
+    if let Some(Ok(bound)) = shapes::known(text).map(&bind) {
+        return Ok(bound);
+    }
     parse::parsed(text, |parser| {
         parse::alone(parser)?;
         let expr = parse::expression(parser)?;
         parse::end(parser)?;
-        let mut binder = Binder::new(schema, None).with_lists(lists);
-        binder.bind(expr)?.condition()
+        shapes::learn(text, &expr);
+        bind(expr)
     })
 }
 

@@ -90,6 +90,11 @@ pub fn together<T: Send>(then: impl FnOnce() -> T + Send) -> T {
     }
 }
 
+/// Whether this thread parses many inputs, with room on its stack for any short one.
+pub(super) fn parses_many() -> bool {
+    PARSES_MANY.get()
+}
+
 /// Inputs of up to this many tokens fit the caller's stack, if no other is available.
 const TOKENS_IN_PLACE_MAX: usize = 16;
 

@@ -19,3 +19,4 @@ mod sieve;
 mod standing;
 mod statements;
 mod tables;
+mod together;
