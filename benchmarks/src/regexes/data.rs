@@ -240,6 +240,45 @@ fn secret(random: &mut Random, rare: &[String], text: &mut Vec<u8>) {
     text.extend_from_slice(line.as_bytes());
 }
 
+/// Inputs made to hurt a program that looks for a part of each match first.
+pub(crate) const HURTING: [&str; 3] = ["names", "runs", "separators"];
+
+/// Makes an input of `size` bytes in which such parts are everywhere, and next to no matches.
+pub(crate) fn hurting(name: &str, size: usize) -> Vec<u8> {
+    let mut random = Random::new(36);
+    let rare = vocabulary(&mut Random::new(33), 4000);
+    let mut text = Vec::with_capacity(size + 4096);
+    while text.len() < size {
+        match name {
+            // The literals of the rules, in the right order, with a token that is too short.
+            "names" => {
+                let token = random.word(LOWER, 6 + random.below(9));
+                text.extend_from_slice(random.pick(&rare).as_bytes());
+                text.extend_from_slice(
+                    random.pick(&["_token", ".key = ", " api_secret: "]).as_bytes(),
+                );
+                text.extend_from_slice(&token);
+                text.push(b'\n');
+            }
+            // Runs of the classes of the rules, a little too short or too long.
+            "runs" => {
+                let alphabet = *random.pick(&[HEX, ALNUM, LOWER]);
+                let length = *random.pick(&[19, 31, 39, 63, 65, 101]);
+                text.extend_from_slice(&random.word(alphabet, length));
+                text.push(*random.pick(b" \n"));
+            }
+            // Digits and letters with the separators of addresses, paths, times and mail.
+            _ => {
+                let word = random.word(LOWER, 1 + random.below(3));
+                text.extend_from_slice(&word);
+                text.push(*random.pick(b"..:-/@=\\"));
+            }
+        }
+    }
+    text.truncate(size);
+    text
+}
+
 /// Makes a disk image with pieces of `text`: noise 35 %, text 35 %, zeros 20 %, records 10 %.
 pub(crate) fn image(text: &[u8]) -> Vec<u8> {
     const PAGE_BYTES: usize = 4096;

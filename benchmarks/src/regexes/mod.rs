@@ -1,4 +1,4 @@
-//! Sets of regexes over text and over an image: quarrier and vectorscan.
+//! Sets of regexes, and single ones, over text, over an image and over inputs that hurt: quarrier and vectorscan.
 
 mod data;
 mod rules;
@@ -13,16 +13,26 @@ use crate::image::write;
 use crate::measure::{self, Runs, Spread, scan_seconds, times_as_fast};
 use crate::table::{Table, rate, ratio, seconds};
 use crate::{Scale, warm};
-use rules::SETS;
+use rules::{ALONE, SETS};
 
 /// The version of the data; increase it when they change.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
+/// The size of the set for the inputs that hurt.
+const HURT: usize = 200;
 /// MiB of each input to search with each regex alone, for comparison.
 const ALONE_MIB: usize = 2;
 
+/// A set or a regex, with the inputs for it.
+struct Set {
+    name: String,
+    file: String,
+    rules: Vec<String>,
+    inputs: &'static [&'static str],
+}
+
 /// A set and an input.
 struct Case {
-    count: usize,
+    set: String,
     input: &'static str,
     bytes: u64,
     quarrier: Contender,
@@ -46,16 +56,17 @@ const HEADINGS: [&str; 8] = [
 /// Checks everything, then measures; prints the table and returns the record.
 pub(crate) fn run(programs: &Programs, folder: &Path, scale: &Scale) -> Result<Option<Value>> {
     let inputs = inputs(folder, scale.hostile_bytes as usize)?;
+    let sets = sets();
     let mut cases = Vec::new();
-    for count in SETS {
-        let files = files(folder, count)?;
-        for (input, path) in &inputs {
+    for set in &sets {
+        let files = files(folder, set)?;
+        for (input, path) in inputs.iter().filter(|(input, _)| set.inputs.contains(input)) {
             warm(path)?;
-            eprintln!("checking {count} regexes on {input}");
-            cases.push(checked(programs, &files, count, (input, path))?);
+            eprintln!("checking {} on {input}", set.name);
+            cases.push(checked(programs, &files, &set.name, (input, path))?);
         }
     }
-    println!("regexes: all {} sets checked against each regex alone", SETS.len());
+    println!("regexes: all {} sets checked against each regex alone", sets.len());
     if scale.rounds == 0 {
         return Ok(None);
     }
@@ -77,26 +88,47 @@ pub(crate) fn run(programs: &Programs, folder: &Path, scale: &Scale) -> Result<O
     Ok(Some(Value::Array(records)))
 }
 
+/// Returns all sets.
+fn sets() -> Vec<Set> {
+    let set = |name: String, file: String, rules, inputs| Set { name, file, rules, inputs };
+    let many = |count: usize| (count.to_string(), count.to_string(), rules::rules(count));
+    let plain = SETS.into_iter().map(|count| {
+        let (name, file, rules) = many(count);
+        set(name, file, rules, &["text", "image"])
+    });
+    let alone = ALONE.into_iter().enumerate().map(|(at, regex)| {
+        set(regex.to_string(), format!("alone-{at}"), vec![regex.to_string()], &["text", "image"])
+    });
+    let (name, file, rules) = many(HURT);
+    let hurt = set(name, file, rules, &data::HURTING);
+    plain.chain(alone).chain([hurt]).collect()
+}
+
 /// Returns both files of a set: for quarrier, and for vectorscan.
-fn files(folder: &Path, count: usize) -> Result<[PathBuf; 2]> {
-    let rules = rules::rules(count);
-    let lines = |prefix: &str| rules.iter().map(|rule| format!("{prefix}{rule}\n")).collect();
+fn files(folder: &Path, set: &Set) -> Result<[PathBuf; 2]> {
+    let lines = |prefix: &str| set.rules.iter().map(|rule| format!("{prefix}{rule}\n")).collect();
     let plain: String = lines("");
     let ours: String = lines("re:");
-    let name = |end: &str| folder.join(format!("regexes-v{VERSION}-{count}.{end}"));
+    let name = |end: &str| folder.join(format!("regexes-v{VERSION}-{}.{end}", set.file));
     write(&name("txt"), ours.as_bytes())?;
     write(&name("regexes"), plain.as_bytes())?;
     Ok([name("txt"), name("regexes")])
 }
 
-fn inputs(folder: &Path, size: usize) -> Result<[(&'static str, PathBuf); 2]> {
+fn inputs(folder: &Path, size: usize) -> Result<Vec<(&'static str, PathBuf)>> {
     let path = |name: &str| folder.join(format!("regexes-{name}-v{VERSION}-{}.bin", size >> 20));
-    let all = [("text", path("text")), ("image", path("image"))];
+    let names = ["text", "image"].into_iter().chain(data::HURTING);
+    let all: Vec<(&str, PathBuf)> = names.map(|name| (name, path(name))).collect();
     if all.iter().any(|(_, path)| !path.is_file()) {
         eprintln!("making {}", all[0].1.display());
         let text = data::text(size);
-        write(&all[0].1, &text)?;
-        write(&all[1].1, &data::image(&text))?;
+        for (name, path) in &all {
+            match *name {
+                "text" => write(path, &text)?,
+                "image" => write(path, &data::image(&text))?,
+                name => write(path, &data::hurting(name, size))?,
+            }
+        }
     }
     Ok(all)
 }
@@ -106,7 +138,7 @@ fn inputs(folder: &Path, size: usize) -> Result<[(&'static str, PathBuf); 2]> {
 fn checked(
     programs: &Programs,
     files: &[PathBuf; 2],
-    count: usize,
+    set: &str,
     (input, path): (&'static str, &Path),
 ) -> Result<Case> {
     let quarrier = programs.quarrier(&files[0], path);
@@ -123,7 +155,7 @@ fn checked(
     }
     let bytes = std::fs::metadata(path).with_context(|| path.display().to_string())?.len();
     let found = counts.iter().sum();
-    Ok(Case { count, input, bytes, quarrier, vectorscan, found, matching })
+    Ok(Case { set: set.to_string(), input, bytes, quarrier, vectorscan, found, matching })
 }
 
 fn report(case: &Case, runs: &[Runs]) -> Result<(Vec<String>, Value)> {
@@ -132,7 +164,7 @@ fn report(case: &Case, runs: &[Runs]) -> Result<(Vec<String>, Value)> {
     let vectorscan = of("vectorscan");
     let times = times_as_fast(quarrier, vectorscan, scan_seconds);
     let row = vec![
-        case.count.to_string(),
+        case.set.clone(),
         case.input.to_string(),
         case.found.to_string(),
         rate(case.bytes, quarrier.scan()),
@@ -142,7 +174,7 @@ fn report(case: &Case, runs: &[Runs]) -> Result<(Vec<String>, Value)> {
         seconds(vectorscan.and_then(Runs::compile)),
     ];
     let record = json!({
-        "regexes": case.count,
+        "regexes": case.set,
         "input": case.input,
         "input_bytes": case.bytes,
         "found": case.found,

@@ -9,6 +9,13 @@ use crate::random::{Random, vocabulary};
 /// The sizes of the sets: each is a prefix of the next.
 pub(crate) const SETS: [usize; 3] = [50, 200, 1000];
 
+/// Regexes without a literal, each searched alone.
+pub(crate) const ALONE: [&str; 3] = [
+    r"\b[0-9a-f]{32}\b",
+    r"\b[A-Z][a-z]{2,15}[A-Z][a-z]{2,15}\b",
+    r"\b[A-Z]{2}\d{2}[0-9A-Z]{11,30}\b",
+];
+
 const VARIOUS: [&str; 50] = [
     // Secrets.
     r"\b(?:AKQA|ASQA|AGQA|AROQ|AIDQ)[A-Z2-7]{16}\b",
