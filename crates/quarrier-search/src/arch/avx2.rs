@@ -28,6 +28,25 @@ impl Avx2 {
             !(_mm256_movemask_epi8(none) as u32)
         }
     }
+
+    /// Returns a mask of the positions, of the 32 bytes at `p`, where these bytes are.
+    ///
+    /// # Safety
+    /// AVX2 is available, and `32 + K - 1` bytes are readable at `p`.
+    #[inline(always)]
+    unsafe fn half_equal<const K: usize>(bytes: &[u8; K], p: *const u8) -> u32 {
+        // SAFETY: the caller promises AVX2, which every intrinsic here needs. `place` is below `K`, so
+        // `p.add(place)` has 32 of the `32 + K - 1` readable bytes. All loads are unaligned.
+        unsafe {
+            let mut left = _mm256_set1_epi8(-1);
+            for (place, byte) in bytes.iter().enumerate() {
+                let text = _mm256_loadu_si256(p.add(place).cast());
+                let same = _mm256_cmpeq_epi8(text, _mm256_set1_epi8(*byte as i8));
+                left = _mm256_and_si256(left, same);
+            }
+            _mm256_movemask_epi8(left) as u32
+        }
+    }
 }
 
 /// Looks up the buckets of the 32 bytes at `p`.
@@ -67,6 +86,18 @@ impl Lanes for Avx2 {
         unsafe {
             let low = Self::half(tables, p);
             let high = Self::half(tables, p.add(32));
+            u64::from(low) | u64::from(high) << 32
+        }
+    }
+
+    // # Safety: the contract of `Lanes::equal`.
+    #[inline(always)]
+    unsafe fn equal<const K: usize>(bytes: &[u8; K], p: *const u8) -> u64 {
+        // SAFETY: the caller promises AVX2, and `64 + K - 1` readable bytes: `half_equal` needs `32 + K - 1`,
+        // at `p` and at `p + 32`.
+        unsafe {
+            let low = Self::half_equal(bytes, p);
+            let high = Self::half_equal(bytes, p.add(32));
             u64::from(low) | u64::from(high) << 32
         }
     }

@@ -9,7 +9,8 @@
 //! from the L1 cache. Sets of which this filter passes much have that of `gather`.
 
 use std::arch::x86_64::{
-    __m512i, _mm512_and_si512, _mm512_loadu_si512, _mm512_permutex2var_epi8, _mm512_test_epi8_mask,
+    __m512i, _mm512_and_si512, _mm512_loadu_si512, _mm512_mask_cmpeq_epi8_mask,
+    _mm512_permutex2var_epi8, _mm512_set1_epi8, _mm512_test_epi8_mask,
 };
 
 use super::{ByteSets, Lanes, facade};
@@ -36,6 +37,21 @@ impl Lanes for Avx512 {
                 left = _mm512_and_si512(left, look(table, p.add(place)));
             }
             _mm512_test_epi8_mask(left, left)
+        }
+    }
+
+    // # Safety: the contract of `Lanes::equal`.
+    #[inline(always)]
+    unsafe fn equal<const K: usize>(bytes: &[u8; K], p: *const u8) -> u64 {
+        // SAFETY: the caller promises AVX-512 F and BW, which the intrinsics need. `place` is below `K`, so
+        // `p.add(place)` has 64 of the `64 + K - 1` readable bytes. All loads are unaligned.
+        unsafe {
+            let mut left = !0;
+            for (place, byte) in bytes.iter().enumerate() {
+                let text = _mm512_loadu_si512(p.add(place).cast());
+                left = _mm512_mask_cmpeq_epi8_mask(left, text, _mm512_set1_epi8(*byte as i8));
+            }
+            left
         }
     }
 }

@@ -1,7 +1,7 @@
 //! NEON: `tbl` looks up 16 half-bytes in a table of 16.
 
 use std::arch::aarch64::{
-    uint8x16_t, vandq_u8, vdupq_n_u8, vgetq_lane_u64, vld1q_u8, vpaddq_u8, vqtbl1q_u8,
+    uint8x16_t, vandq_u8, vceqq_u8, vdupq_n_u8, vgetq_lane_u64, vld1q_u8, vpaddq_u8, vqtbl1q_u8,
     vreinterpretq_u64_u8, vshrq_n_u8, vtstq_u8,
 };
 
@@ -32,6 +32,42 @@ impl Neon {
                 left = vandq_u8(left, look(table, p.add(place)));
             }
             vandq_u8(vtstq_u8(left, left), bits)
+        }
+    }
+
+    /// Returns, for each of the 16 bytes at `p`, the bit of its lane if these bytes are there, else 0.
+    ///
+    /// # Safety
+    /// NEON is available, and `16 + K - 1` bytes are readable at `p`.
+    #[inline(always)]
+    unsafe fn quarter_equal<const K: usize>(
+        bytes: &[u8; K],
+        bits: uint8x16_t,
+        p: *const u8,
+    ) -> uint8x16_t {
+        // SAFETY: the caller promises NEON, which every intrinsic here needs. `place` is below `K`, so
+        // `p.add(place)` has 16 of the `16 + K - 1` readable bytes. Loads have no requirement on alignment.
+        unsafe {
+            let mut left = bits;
+            for (place, byte) in bytes.iter().enumerate() {
+                left = vandq_u8(left, vceqq_u8(vld1q_u8(p.add(place)), vdupq_n_u8(*byte)));
+            }
+            left
+        }
+    }
+
+    /// Turns the bits of 64 lanes into a mask.
+    ///
+    /// # Safety
+    /// NEON is available.
+    #[inline(always)]
+    unsafe fn mask(lanes: [uint8x16_t; 4]) -> u64 {
+        let [first, second, third, fourth] = lanes;
+        // SAFETY: the caller promises NEON, which every intrinsic here needs.
+        unsafe {
+            // Three pairwise additions turn each eight lanes into a byte of the mask.
+            let halves = vpaddq_u8(vpaddq_u8(first, second), vpaddq_u8(third, fourth));
+            vgetq_lane_u64::<0>(vreinterpretq_u64_u8(vpaddq_u8(halves, halves)))
         }
     }
 }
@@ -71,9 +107,22 @@ impl Lanes for Neon {
             let second = Self::quarter(tables, bits, p.add(16));
             let third = Self::quarter(tables, bits, p.add(32));
             let fourth = Self::quarter(tables, bits, p.add(48));
-            // Three pairwise additions turn each eight lanes into a byte of the mask.
-            let halves = vpaddq_u8(vpaddq_u8(first, second), vpaddq_u8(third, fourth));
-            vgetq_lane_u64::<0>(vreinterpretq_u64_u8(vpaddq_u8(halves, halves)))
+            Self::mask([first, second, third, fourth])
+        }
+    }
+
+    // # Safety: the contract of `Lanes::equal`.
+    #[inline(always)]
+    unsafe fn equal<const K: usize>(bytes: &[u8; K], p: *const u8) -> u64 {
+        // SAFETY: the caller promises NEON, and `64 + K - 1` readable bytes: `quarter_equal` needs `16 + K -
+        // 1`, at each of the four offsets up to `p + 48`. `BITS` has the 16 bytes that `vld1q_u8` reads.
+        unsafe {
+            let bits = vld1q_u8(BITS.as_ptr());
+            let first = Self::quarter_equal(bytes, bits, p);
+            let second = Self::quarter_equal(bytes, bits, p.add(16));
+            let third = Self::quarter_equal(bytes, bits, p.add(32));
+            let fourth = Self::quarter_equal(bytes, bits, p.add(48));
+            Self::mask([first, second, third, fourth])
         }
     }
 }

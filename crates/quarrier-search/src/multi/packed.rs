@@ -8,7 +8,7 @@ use super::assign::{Assignment, assign};
 use super::dense::Dense;
 use super::verify::Verifier;
 use super::{BLOCK_BYTES, Haystack};
-use crate::arch::{Packed, WIDTH_MAX};
+use crate::arch::{Packed, WIDTH_MAX, only_bytes};
 use crate::error::Result;
 use crate::finding::Finding;
 use crate::pattern::Needles;
@@ -19,6 +19,8 @@ const WORDS: usize = BLOCK_BYTES / 64;
 
 /// Cycles to filter 64 positions, by width 1, 2 … (Zen 4, see `arch::avx512`).
 const FILTER_CYCLES: [f64; WIDTH_MAX] = [6.5, 6.5, 6.5, 7.0, 8.2, 9.6];
+/// The same where bytes are compared, which waits for memory in most cases.
+const EQUAL_CYCLES: f64 = 3.5;
 /// Cycles to verify a candidate, if the tables of anchors fit in the L1 cache, and if they do not: of some 6,000 anchors,
 /// a quarter of the candidates meet a bucket that is not empty.
 const CANDIDATE_CYCLES: f64 = 18.0;
@@ -36,6 +38,8 @@ pub(crate) struct PackedEngine {
     anchors: usize,
     pub(crate) isa: Isa,
     pub(crate) width: usize,
+    /// Whether bytes are compared instead of looked up.
+    compares: bool,
     /// Share of positions of the sample that pass the filter.
     pub(crate) passing: f64,
 }
@@ -79,6 +83,7 @@ impl PackedEngine {
             anchors: assignment.anchors.len(),
             isa,
             width: assignment.sets.len(),
+            compares: only_bytes(&assignment.sets).is_some(),
             passing: 0.0,
         };
         engine.passing = engine.passing_share(sample.bytes());
@@ -89,7 +94,8 @@ impl PackedEngine {
     pub(crate) fn cycles(&self) -> f64 {
         let candidate =
             if self.anchors > ANCHORS_NEAR { CANDIDATE_CYCLES_MANY } else { CANDIDATE_CYCLES };
-        FILTER_CYCLES[self.width - 1] + 64.0 * self.passing * candidate
+        let filter = if self.compares { EQUAL_CYCLES } else { FILTER_CYCLES[self.width - 1] };
+        filter + 64.0 * self.passing * candidate
     }
 
     fn passing_share(&self, text: &[u8]) -> f64 {
