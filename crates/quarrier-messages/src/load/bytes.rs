@@ -23,8 +23,10 @@ pub(super) struct Bytes {
 }
 
 impl Bytes {
+    /// Allocates little: a server loads each small batch of messages by itself, for which the pages of a whole
+    /// step would cost more than parsing it.
     pub(super) fn new() -> Self {
-        Bytes { buffer: AlignedBuffer::new(2 * STEP_BYTES), held: 0..0, offset: 0 }
+        Bytes { buffer: AlignedBuffer::new(PAGE_BYTES), held: 0..0, offset: 0 }
     }
 
     /// Drops all bytes; the next read begins at `offset`.

@@ -34,7 +34,7 @@ use std::collections::HashSet;
 use std::io::Read;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use quarrier_core::parallel::{available_workers, planned_workers};
+use quarrier_core::parallel::planned_workers;
 use quarrier_core::source::Source;
 
 use crate::build::Refused;
@@ -58,6 +58,7 @@ use run::Take;
 #[derive(Debug, Clone)]
 pub struct Load<'c> {
     format: Format,
+    /// 0: one per CPU.
     workers: usize,
     limits: Limits,
     packing: Packing,
@@ -90,7 +91,7 @@ impl<'c> Load<'c> {
         let limits = Limits::default();
         Load {
             format,
-            workers: available_workers(),
+            workers: 0,
             limits,
             packing: Packing::default(),
             schema: None,
@@ -104,8 +105,14 @@ impl<'c> Load<'c> {
     /// Sets the number of workers; 0: one per CPU, the default.
     #[must_use]
     pub fn workers(mut self, workers: usize) -> Self {
-        self.workers = planned_workers(workers);
+        self.workers = workers;
         self
+    }
+
+    /// Returns the number of workers. Counting the CPUs reads files, which takes longer than parsing a few
+    /// messages.
+    fn planned_workers(&self) -> usize {
+        planned_workers(self.workers)
     }
 
     /// Sets limits for messages.
@@ -303,10 +310,10 @@ impl<'c> Load<'c> {
         loaded.table = match &self.schema {
             Some(schema) if !self.kept().is_none() => {
                 let schema = keep::with_columns(schema, self.kept());
-                Table::assemble_packed(parts, self.workers, Some(&schema), self.packing)
+                Table::assemble_packed(parts, self.planned_workers(), Some(&schema), self.packing)
             }
             schema => {
-                let (workers, packing) = (self.workers, self.packing);
+                let (workers, packing) = (self.planned_workers(), self.packing);
                 match Table::assemble_packed(parts, workers, schema.as_ref(), packing) {
                     table if table.rows() == 0 && schema.is_none() => {
                         Table::empty(opening.header(&self.limits))

@@ -96,7 +96,7 @@ impl<'l> Crew<'l> {
         Crew {
             load,
             held: Held { bytes: AtomicUsize::new(0), bytes_max },
-            workers: (0..load.workers).map(worker).collect(),
+            workers: (0..load.planned_workers()).map(worker).collect(),
             opening: opening.clone(),
             names: Vec::new(),
             lines: Lines::default(),
@@ -111,8 +111,8 @@ impl<'l> Crew<'l> {
 
     pub(super) fn source(&mut self, source: &dyn Source, take: &mut Take<'_>) -> Result<()> {
         let load = self.load;
-        let claims =
-            Claims::new(source.length(), load.workers, load.packing, self.claim_bytes_max());
+        let (workers, bytes_max) = (self.workers.len(), self.claim_bytes_max());
+        let claims = Claims::new(source.length(), workers, load.packing, bytes_max);
         let first = self.begin(source.name());
         let mut lines = 0;
         loop {

@@ -61,13 +61,14 @@ impl Load<'_> {
             return Err(Error::Columns { source_name, reason: reason.into() });
         }
         let bytes = sources.iter().map(|source| source.length()).sum();
+        let workers = self.planned_workers();
         let table = std::thread::scope(|scope| {
             let mut opened = Vec::new();
             let mut common: Option<SchemaRef> = None;
             for &source in sources {
                 let name = source.name();
                 let columns = match (&self.format, self.parquet) {
-                    (Format::Parquet, Some(reader)) => reader.open(scope, source, self.workers),
+                    (Format::Parquet, Some(reader)) => reader.open(scope, source, workers),
                     (Format::Parquet, None) => return Err(unreadable(name)),
                     _ => arrow::open(source),
                 };
