@@ -117,6 +117,11 @@ impl Catalog {
         Ok(Catalog::of(&bytes))
     }
 
+    /// Decodes a copy made by [`to_bytes`](Self::to_bytes); None if it is damaged.
+    pub(super) fn of_bytes(bytes: &[u8]) -> Option<Catalog> {
+        tables(bytes).map(Catalog::of_texts)
+    }
+
     /// Decodes the first intact copy.
     fn of(bytes: &[u8]) -> Catalog {
         let mut whole = None;
@@ -156,7 +161,8 @@ impl Catalog {
         disk.sync_folder().map_err(|error| fail("sync its folder", error))
     }
 
-    fn to_bytes(&self) -> Vec<u8> {
+    /// Encodes one copy.
+    pub(super) fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = MAGIC.to_vec();
         let names: usize = self.tables.iter().map(|(_, name)| 8 + name.len()).sum();
         for number in [VERSION, (28 + names) as u32, self.tables.len() as u32] {

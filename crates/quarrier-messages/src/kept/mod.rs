@@ -22,6 +22,7 @@ mod blocks;
 mod catalog;
 mod changes;
 mod columns;
+mod copy;
 mod definition;
 mod encoding;
 mod files;
@@ -46,6 +47,7 @@ mod store;
 mod whole;
 
 pub use changes::{Changes, ReadyChanges};
+pub use copy::{CopyError, CopyLag, CopyProgress, CopyStore, LogCopier, Restored, restore};
 pub use definition::{DefinedColumn, Definition, Misfit};
 pub use index::KeptTable;
 pub use intake::{AppendResult, Intake, IntakeOptions, PendingAppend};

@@ -20,7 +20,7 @@ use crate::log::Retention;
 use crate::log::disk::Disk;
 
 /// The file.
-const NAME: &str = "retention";
+pub(super) const NAME: &str = "retention";
 /// Messages are removed in steps of this fraction (1/16) of the bound, so that a table is not cut all the time.
 const STEPS: u64 = 16;
 
@@ -48,7 +48,11 @@ impl Retained {
     /// # Errors
     /// As [`Catalog::read_from`].
     pub(super) fn read(disk: &dyn Disk) -> crate::log::Result<Self> {
-        let catalog = Catalog::read_from(disk, NAME)?;
+        Ok(Retained::of_catalog(&Catalog::read_from(disk, NAME)?))
+    }
+
+    /// Decodes the file's contents.
+    pub(super) fn of_catalog(catalog: &Catalog) -> Self {
         let mut retained = Retained { is_damaged: catalog.is_damaged, ..Retained::default() };
         for number in catalog.numbers() {
             let text = catalog.text(number).unwrap_or_default();
@@ -58,7 +62,14 @@ impl Retained {
                 retained.tables.insert(number, Bounds::of_text(text));
             }
         }
-        Ok(retained)
+        retained
+    }
+
+    /// Encodes the file's contents.
+    pub(super) fn to_catalog(&self) -> Catalog {
+        let texts = self.tables.iter().map(|(number, bounds)| (*number, bounds.to_text()));
+        let removed = (self.removed > 0).then(|| (0, format!("removed {}\n", self.removed)));
+        Catalog::of_texts(removed.into_iter().chain(texts))
     }
 
     /// Replaces the file.
@@ -66,9 +77,16 @@ impl Retained {
     /// # Errors
     /// As [`Catalog::write_to`].
     pub(super) fn write(&self, disk: &dyn Disk) -> crate::log::Result<()> {
-        let texts = self.tables.iter().map(|(number, bounds)| (*number, bounds.to_text()));
-        let removed = (self.removed > 0).then(|| (0, format!("removed {}\n", self.removed)));
-        Catalog::of_texts(removed.into_iter().chain(texts)).write_to(disk, NAME)
+        self.to_catalog().write_to(disk, NAME)
+    }
+
+    /// Moves marks beyond `next_mark` back to it, for a log that ends there: messages that are still to come belong
+    /// to their tables.
+    pub(super) fn limit(&mut self, next_mark: u64) {
+        self.removed = self.removed.min(next_mark);
+        for bounds in self.tables.values_mut() {
+            bounds.from = bounds.from.min(next_mark);
+        }
     }
 
     pub(super) fn bounds(&self, number: u32) -> Bounds {

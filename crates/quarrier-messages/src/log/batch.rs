@@ -205,6 +205,25 @@ pub(crate) fn payload_sum<'b>(pieces: impl IntoIterator<Item = &'b [u8]>) -> u64
     digest.finalize()
 }
 
+/// Computes the same checksum of bytes that arrive one piece after another.
+pub(crate) struct SumOfPieces(Digest);
+
+impl Default for SumOfPieces {
+    fn default() -> Self {
+        SumOfPieces(Digest::new(CrcAlgorithm::Crc64Nvme))
+    }
+}
+
+impl SumOfPieces {
+    pub(crate) fn update(&mut self, piece: &[u8]) {
+        self.0.update(piece);
+    }
+
+    pub(crate) fn finish(self) -> u64 {
+        self.0.finalize()
+    }
+}
+
 /// Messages of one table to append to the log.
 ///
 /// A batch keeps their bytes unchanged. Constructing one takes no time. [`compressed`](Batch::compressed)

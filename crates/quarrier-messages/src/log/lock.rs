@@ -15,7 +15,7 @@ const NAME: &str = "lock";
 
 /// The exclusive right to write to a data folder, held until it is dropped.
 #[derive(Debug)]
-pub(super) struct FolderLock {
+pub(crate) struct FolderLock {
     file: File,
     /// The process that took it: its forked children have no right to release it.
     process: u32,
@@ -26,7 +26,7 @@ impl FolderLock {
     ///
     /// # Errors
     /// [`Error::Locked`] if another writer holds it, [`Error::Io`].
-    pub(super) fn take(folder: &Path) -> Result<Self> {
+    pub(crate) fn take(folder: &Path) -> Result<Self> {
         let place = folder.join(NAME);
         let path = place.display().to_string();
         let fail = |what, error: std::io::Error| Error::io(&path, what, error);

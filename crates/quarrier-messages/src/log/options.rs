@@ -20,7 +20,7 @@ impl Default for Options {
 }
 
 impl Options {
-    pub(super) const SEGMENT_BYTES_MAX: u64 = 64 << 30;
+    pub(crate) const SEGMENT_BYTES_MAX: u64 = 64 << 30;
 
     /// Returns the sizes within their limits.
     pub(super) fn rounded(&self) -> Self {

@@ -210,6 +210,12 @@ impl Queue {
         lock(&self.state).horizon
     }
 
+    /// Returns the end of the readable log, and the mark of the next message there.
+    pub(super) fn end_of_log(&self) -> Option<(Horizon, u64)> {
+        let state = lock(&self.state);
+        state.horizon.map(|horizon| (horizon, state.next_mark))
+    }
+
     /// Waits until the horizon changes, the log ends, or the time is up.
     pub(super) fn wait_for_growth(&self, seen: Option<Horizon>, time: Duration) -> Option<Horizon> {
         let state = lock(&self.state);

@@ -389,7 +389,8 @@ impl Steps {
     }
 }
 
-fn head_of(disk: &dyn Disk, name: &str) -> Result<Option<Head>> {
+/// Reads the head of a segment; None if both copies are damaged.
+pub(super) fn head_of(disk: &dyn Disk, name: &str) -> Result<Option<Head>> {
     let path = disk.path(name);
     let file = disk.open(name, Access::Read);
     let file: Arc<dyn DiskFile> = file.map_err(|error| Error::io(&path, "open it", error))?.into();

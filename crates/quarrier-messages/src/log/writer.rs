@@ -23,6 +23,7 @@ use super::batch::{ABANDONED, Batch, CONTINUES, MORE, Publication, Sealed};
 use super::disk::{Disk, RealDisk};
 use super::entry::Entry;
 use super::error::{Error, Result};
+use super::extent::Durable;
 use super::follow::Follower;
 use super::lock::FolderLock;
 use super::options::Options;
@@ -348,6 +349,17 @@ impl Growth {
     pub fn wait_beyond(&self, seen: u64, time: Duration) -> Option<u64> {
         let next = self.shared.queue.wait_beyond(seen.saturating_add(1), time)?;
         Some(next.saturating_sub(1))
+    }
+
+    /// Returns the end of the durable log; None before anything was written.
+    pub(crate) fn durable(&self) -> Option<Durable> {
+        let (horizon, next_mark) = self.shared.queue.end_of_log()?;
+        Some(Durable { segment: horizon.segment, salt: horizon.salt, end: horizon.end, next_mark })
+    }
+
+    /// Returns the last publication of each publisher, with the mark of its first message.
+    pub(crate) fn publishers(&self) -> Publishers {
+        lock(&self.shared.publishers).clone()
     }
 }
 

@@ -6,6 +6,7 @@
 mod kit;
 
 mod columns;
+mod copy;
 mod crash;
 mod damage;
 mod formats;

@@ -24,6 +24,7 @@ use quarrier_core::sync::lock;
 
 use super::catalog::{Catalog, DEFINITIONS, NAME_BYTES_MAX};
 use super::columns::{self, ColumnFiles};
+use super::copy::{CopyStore, LogCopier};
 use super::definition::Definition;
 use super::files::Files;
 use super::history::History;
@@ -471,6 +472,17 @@ impl Store {
             numbers.flat_map(|number| messages(state.index.extents(number))).collect();
         extents.sort_by_key(|extent| extent.marks.start);
         runs(&self.place, &self.files, &extents)
+    }
+
+    /// Returns a copier of the log to a place.
+    ///
+    /// # Errors
+    /// [`Error::Store`] if the folder is open for reading only.
+    pub fn copier(&self, to: Arc<dyn CopyStore>) -> Result<LogCopier> {
+        let log = self.writer()?;
+        // A folder that is open for writing has a catalog.
+        let disk = self.disk.as_ref().unwrap_or(&self.logs);
+        Ok(LogCopier::new((Arc::clone(disk), Arc::clone(&self.logs)), log.growth(), to))
     }
 
     /// Ends writing: [settles](Store::settle), records the end of the log, and frees the space that the log did

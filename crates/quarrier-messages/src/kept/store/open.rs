@@ -13,6 +13,7 @@ use super::steps::Steps;
 use super::{State, Store};
 use crate::kept::catalog::{Catalog, DEFINITIONS};
 use crate::kept::columns::ColumnFiles;
+use crate::kept::copy::refuse_unrestored;
 use crate::kept::files::Files;
 use crate::kept::index::Index;
 use crate::kept::index_file::{self, IndexState};
@@ -50,6 +51,7 @@ impl Store {
     /// # Errors
     /// As for [`Store::open`].
     pub fn open_with(folder: &Path, options: Options) -> Result<Store> {
+        refuse_unrestored(folder)?;
         let logs = folder.join(LOG_FOLDER);
         let start = match logs.is_dir() {
             true => Start::of(self::disk(folder)?.as_ref(), self::disk(&logs)?.as_ref()),
@@ -138,6 +140,7 @@ impl Store {
             store.columns = None;
             return store.recovered(Start::default());
         }
+        refuse_unrestored(path)?;
         let (disk, logs) = disks(path)?;
         Store::read_from(&place, &disk, &logs)
     }
@@ -150,6 +153,7 @@ impl Store {
     /// As for [`Store::read`].
     pub fn read_whole(folder: &Path) -> Result<Store> {
         let place = folder.display().to_string();
+        refuse_unrestored(folder)?;
         let (disk, logs) = disks(folder)?;
         let over = Store::over(place, (Some(Arc::clone(&disk)), logs), None, Index::default())?;
         let store = over.recovered(Start::default())?;
@@ -190,6 +194,7 @@ impl Store {
     /// # Errors
     /// [`Error::Log`] if the system reports an error.
     pub fn skimmed(folder: &Path) -> Result<Option<Store>> {
+        refuse_unrestored(folder)?;
         let logs = folder.join(LOG_FOLDER);
         if !logs.is_dir() {
             return Ok(None);
