@@ -66,6 +66,8 @@ mod join;
 
 mod carve;
 
+mod model;
+
 pub use carve::{
     CarveProgress, CarveUnits, CarvedRows, CarvedUnit, Remarks, TakeCarved, WhatToTry,
     in_report_order,
@@ -73,6 +75,7 @@ pub use carve::{
 pub use error::{Error, Result};
 pub use join::Joined;
 pub use label::Labels;
+pub use model::{Limit, Model, Simulated};
 pub use object::{Identity, Object};
 pub use results::{Incoming, Results};
 pub use row::{Row, Take};

@@ -34,7 +34,7 @@ pub(crate) use query::sql_command;
 pub use query::{Query, QueryFormat, query_arguments};
 pub(crate) use search::{PatternArg, Search, Shown, of_words};
 pub use serve::{Serve, serve_arguments};
-pub(crate) use units::Units;
+pub(crate) use units::{PlannedNodes, Units};
 pub(crate) use verify::Verify;
 pub use version::build;
 pub(crate) use version::day;

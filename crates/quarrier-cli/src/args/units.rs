@@ -1,11 +1,13 @@
 //! Options of searches and of carving that run unit by unit.
 
 use std::ffi::OsString;
+use std::time::Duration;
 
 use clap::{Arg, ArgAction, ArgMatches, value_parser};
 use quarrier_units::{Shard, UNIT_BYTES};
 
 use super::cache::CacheArgs;
+use super::query::seconds;
 use super::{Carve, Search, flag};
 use crate::cluster::CLUSTER_VARIABLE;
 use crate::complain;
@@ -39,10 +41,22 @@ pub(crate) struct Units {
     pub(crate) plans: bool,
     /// The rate for the plan, in bytes per second.
     pub(crate) bytes_per_second: Option<u64>,
+    /// The nodes for which the plan is simulated.
+    pub(crate) nodes: Option<PlannedNodes>,
     /// The scheduler of the cluster that runs the units.
     pub(crate) cluster: Option<String>,
     /// Whether the user chose the size of units.
     pub(crate) is_unit_size_given: bool,
+}
+
+/// Nodes for which a plan is simulated.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct PlannedNodes {
+    pub(crate) count: u32,
+    /// The rate of the store for all nodes together, in bytes per second.
+    pub(crate) store_bytes_per_second: Option<u64>,
+    /// The time to hand out a unit.
+    pub(crate) dispatch: Duration,
 }
 
 /// Options of `quarrier carve` that need all sources in one run.
@@ -63,6 +77,34 @@ fn rate_arg() -> Arg {
         .value_parser(size_in(1..=u64::MAX))
         .action(ArgAction::Set)
         .requires("plan")
+}
+
+/// The options of a plan for several nodes.
+fn node_args() -> [Arg; 3] {
+    [
+        named(
+            "nodes",
+            "N",
+            "Simulate --plan on N nodes, each with the rate of the plan: prints the simulated seconds, \
+             and what limits them",
+        )
+        .value_parser(value_parser!(u32).range(1..=1_000_000))
+        .requires("plan"),
+        named("store-rate", "SIZE", "With --nodes: bytes per second of the store for all nodes together")
+            .value_parser(size_in(1..=u64::MAX))
+            .requires("nodes"),
+        named("dispatch", "SECONDS", "With --nodes: time in which the scheduler hands out a unit")
+            .value_parser(seconds)
+            .requires("nodes"),
+    ]
+}
+
+fn nodes(matches: &ArgMatches) -> Option<PlannedNodes> {
+    Some(PlannedNodes {
+        count: *matches.get_one("nodes")?,
+        store_bytes_per_second: matches.get_one("store-rate").copied(),
+        dispatch: matches.get_one("dispatch").copied().unwrap_or_default(),
+    })
 }
 
 /// The options of `quarrier carve`, whose units are whole sources.
@@ -101,6 +143,9 @@ pub(super) fn carve_args() -> Vec<Arg> {
         .conflicts_with_all(NOT_CARVED_ON_CLUSTERS),
         rate_arg(),
     ]
+    .into_iter()
+    .chain(node_args())
+    .collect()
 }
 
 /// Parses the options of `quarrier carve`; `None` if there are none.
@@ -115,6 +160,7 @@ fn parse_carve(matches: &ArgMatches) -> Option<Units> {
         shard,
         plans,
         bytes_per_second: matches.get_one("rate").copied(),
+        nodes: nodes(matches),
         cluster,
         is_unit_size_given: false,
     })
@@ -161,6 +207,9 @@ pub(super) fn args() -> Vec<Arg> {
         .conflicts_with_all(["shard", "plan"]),
         rate_arg(),
     ]
+    .into_iter()
+    .chain(node_args())
+    .collect()
 }
 
 /// Refuses to send headers, which may hold secrets, to the workers of a cluster.
@@ -259,6 +308,7 @@ fn parse(matches: &ArgMatches) -> Result<Option<Units>, String> {
         shard,
         plans,
         bytes_per_second: matches.get_one("rate").copied(),
+        nodes: nodes(matches),
         cluster,
         is_unit_size_given,
     }))

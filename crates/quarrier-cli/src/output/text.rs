@@ -206,7 +206,7 @@ impl TextRows {
 
     /// The number of units, and their cost.
     fn planned(&mut self, values: &[Value<'_>]) {
-        let [units, bytes, seconds, done, rate] = values else { return };
+        let [units, bytes, seconds, done, rate, nodes @ ..] = values else { return };
         let (units, done) = (number_of(units), number_of(done));
         self.line.push_str(&number::counted(units, "unit"));
         self.line.push_str(&format!(", {}", number::bytes(number_of(bytes))));
@@ -216,6 +216,13 @@ impl TextRows {
         if let (Value::Number(seconds), Value::Number(rate)) = (seconds, rate) {
             let time = number::seconds(*seconds);
             self.line.push_str(&format!("; about {time} at {}", number::rate(*rate)));
+        }
+        if let [nodes, Value::Number(seconds), Value::Text(limit)] = nodes {
+            self.line.push_str(&format!(
+                "; simulated on {}: {}, limited by the {limit}",
+                number::counted(number_of(nodes), "node"),
+                number::seconds(*seconds),
+            ));
         }
     }
 

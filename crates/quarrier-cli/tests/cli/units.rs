@@ -123,6 +123,33 @@ fn a_plan_counts_units_and_runs_none() {
 }
 
 #[test]
+fn a_plan_is_simulated_on_several_nodes() {
+    let lab = lab();
+    let plan = |more: &[&str]| -> serde_json::Value {
+        let to = ["--plan", "--unit-size", "10100", "--rate", "10100", "--nodes"];
+        let ran = search(&lab, &[&to[..], more, &["--format", "json"]].concat());
+        assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""));
+        serde_json::from_slice(&ran.stdout).unwrap()
+    };
+    let is = |plan: serde_json::Value, seconds: f64, limit: &str| {
+        let simulated = plan["simulated_seconds"].as_f64().unwrap();
+        assert!((simulated - seconds).abs() < 0.1, "{plan}");
+        assert_eq!(plan["limited_by"], limit, "{plan}");
+    };
+    let units = plan(&["1"])["units"].as_f64().unwrap();
+    is(plan(&["1"]), 101_000.0 / 10_100.0, "nodes");
+    is(plan(&["1000"]), 1.0, "units");
+    is(plan(&["1000", "--store-rate", "10100"]), 101_000.0 / 10_100.0, "store");
+    is(plan(&["1000", "--dispatch", "2"]), (units - 1.0) * 2.0, "scheduler");
+    let text = search(&lab, &["--plan", "--rate", "4K", "--nodes", "3"]);
+    assert!(text.text().contains("; simulated on 3 nodes: "), "{text:?}");
+    let check = |more: &[&str], words: &[&str]| search(&lab, more).refuses(words);
+    check(&["--nodes", "3"], &["--plan"]);
+    check(&["--plan", "--store-rate", "3"], &["--nodes"]);
+    check(&["--plan", "--nodes", "0"], &["--nodes"]);
+}
+
+#[test]
 fn options_that_contradict_each_other_are_refused() {
     let lab = lab();
     let check = |more: &[&str], words: &[&str]| search(&lab, more).refuses(words);

@@ -299,7 +299,7 @@ impl Work<'_> {
         if rate.is_none() && planned.bytes > planned.bytes_done {
             rate = self.measure(sources);
         }
-        match planned.print(self.carve.format, rate) {
+        match planned.print(self.carve.format, rate, self.of_units.nodes) {
             Err(error) if !is_closed_pipe(&error) => Ok(broken_output(&error)),
             _ => Ok(self.outcome.unwrap_or(Outcome::Found)),
         }

@@ -247,12 +247,12 @@ impl<'w> Work<'w> {
     /// Prints the number of units and bytes, and the time that the remaining ones take.
     fn plan(&mut self, sources: &Sources) -> io::Result<()> {
         self.each(sources, Work::count)?;
-        let planned = self.planned;
+        let planned = std::mem::take(&mut self.planned);
         let mut measured = self.of_units.bytes_per_second.map(|rate| rate as f64);
         if measured.is_none() && planned.bytes > planned.bytes_done {
             measured = self.measure(sources);
         }
-        planned.print(self.search.format, measured)
+        planned.print(self.search.format, measured, self.of_units.nodes)
     }
 
     fn count(&mut self, source: &mut SourceUnits) -> Result<(), Error> {
