@@ -44,6 +44,8 @@ pub(crate) struct Load {
 #[derive(Debug)]
 pub(crate) struct Reindex {
     pub(crate) data: PathBuf,
+    /// The copy of which the folder is made first.
+    pub(crate) restore: Option<OsString>,
     pub(crate) format: output::Format,
     pub(crate) workers: usize,
     pub(crate) stats: Option<PathBuf>,
@@ -93,10 +95,15 @@ const REINDEX_EXAMPLES: &str = "\
 Examples:
   quarrier reindex --data d
   quarrier reindex --data d --format json
+  quarrier reindex --data new --restore s3://bucket/folder
 
 Reads the whole log of the data folder FOLDER, verifies all checksums, and
 rebuilds the columns of every table in memory. Prints the number of messages of
 each and the rate.
+
+--restore first makes the folder of the copy that 'quarrier serve --copy-to'
+wrote, and prints the mark of the last message of the copy. FOLDER must be
+empty or new. After a failure, it is empty again.
 
 Exit status: 0 done, 2 wrong use or failure, 3 the log is damaged (each place is
 listed with the marks of its messages; all others are intact), 130 interrupted.";
@@ -151,6 +158,13 @@ pub(super) fn reindex_command() -> Command {
         .about("Rebuilds the columns of all tables from the log")
         .after_help(REINDEX_EXAMPLES)
         .arg(data_arg("The data folder").required(true))
+        .arg(
+            Arg::new("restore")
+                .long("restore")
+                .value_name("PLACE")
+                .value_parser(value_parser!(OsString))
+                .help("Make the folder of a copy of its log first: a folder or s3://BUCKET/FOLDER"),
+        )
         .args([workers_arg("Threads that parse")])
         .args([format_arg(), stats_arg(), log_arg()])
 }
@@ -197,6 +211,7 @@ pub(super) fn parse(matches: &ArgMatches) -> Result<Load, String> {
 pub(super) fn parse_reindex(matches: &ArgMatches) -> Result<Reindex, String> {
     Ok(Reindex {
         data: data(matches)?,
+        restore: matches.get_one("restore").cloned(),
         format: *matches.get_one("format").unwrap_or(&output::Format::Text),
         workers: auto_count(matches, "workers"),
         stats: matches.get_one("stats").cloned(),

@@ -22,6 +22,7 @@ mod carve_several;
 mod carve_units;
 mod case;
 mod changing;
+mod copies;
 mod credentials;
 mod damaged_images;
 mod damaged_systems;

@@ -6,15 +6,19 @@
 //!            Filter, Tables ←─ DataFolder::sources: tables as sources, by their names
 //! ```
 
+mod copy;
 mod found;
 mod load;
 mod matching;
+mod place;
 mod retention;
 mod subscribe;
 
+pub use copy::{CopyLag, CopyState, Restored};
 pub use found::Changed;
 pub use load::{KeptLoad, KeptLoaded, KeptWatch, LoadedSource};
 pub use matching::{ConditionTable, Matched};
+pub use place::CopyPlace;
 pub use quarrier_messages::kept::{
     AppendResult, DefinedColumn, Definition, Intake, IntakeOptions, KeptTable, Misfit,
     PendingAppend, Progress, RetainResult, Stored, Tended,
@@ -25,8 +29,8 @@ pub use subscribe::{Ready, Scout, Subscribe, Subscription};
 
 use std::ops::Range;
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use quarrier_messages::kept::Store;
@@ -37,12 +41,14 @@ use quarrier_messages::{Table, Value};
 use crate::account::{Stages, Stats, rate};
 use crate::source::damages;
 use crate::{Result, Sources};
+use copy::Copying;
 
 /// An open data folder.
 pub struct DataFolder {
     store: Store,
     /// The time that opening took.
     opened_in: Duration,
+    copying: OnceLock<Copying>,
 }
 
 impl std::fmt::Debug for DataFolder {
@@ -84,7 +90,11 @@ impl DataFolder {
     fn of(open: impl FnOnce() -> quarrier_messages::Result<Store>) -> Result<DataFolder> {
         let started = Instant::now();
         let store = open()?;
-        Ok(DataFolder { store, opened_in: started.elapsed() })
+        Ok(DataFolder::over(store, started.elapsed()))
+    }
+
+    fn over(store: Store, opened_in: Duration) -> DataFolder {
+        DataFolder { store, opened_in, copying: OnceLock::new() }
     }
 
     /// Returns the path of the folder.
@@ -301,7 +311,7 @@ impl DataFolder {
     ) -> Result<(DataFolder, Vec<Reindexed>)> {
         let started = Instant::now();
         if let Some(store) = Store::skimmed(folder)? {
-            let kept = DataFolder { store, opened_in: started.elapsed() };
+            let kept = DataFolder::over(store, started.elapsed());
             let made = kept.rebuild_tables(workers, stop);
             if made.is_ok() || stop.load(Ordering::Relaxed) {
                 return made.map(|made| (kept, made));

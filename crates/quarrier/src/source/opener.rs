@@ -271,7 +271,7 @@ impl Opener {
     }
 
     /// The flag that ends requests.
-    pub(super) fn stop(&self) -> &Arc<AtomicBool> {
+    pub(crate) fn stop(&self) -> &Arc<AtomicBool> {
         &self.stop
     }
 

@@ -2,13 +2,15 @@
 
 mod show;
 
+use std::ffi::OsStr;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use quarrier::filter::Conditions;
 use quarrier::kept::{DataFolder, KeptLoad, KeptLoaded};
-use quarrier::{Error, Opener, Sources};
+use quarrier::{Error, OpenOptions, Opener, Sources};
+use quarrier_report::number::{bytes, count as count_text, counted};
 
 use super::search::summary::write_stats;
 use super::{broken_output, failed};
@@ -131,6 +133,9 @@ pub(crate) fn reindex(reindex: &Reindex) -> Outcome {
 }
 
 fn reindexed(reindex: &Reindex, stop: &Arc<AtomicBool>) -> quarrier::Result<Outcome> {
+    if let Some(from) = &reindex.restore {
+        restore(reindex, from, stop)?;
+    }
     let (kept, tables) = DataFolder::reindex(&reindex.data, reindex.workers, stop)?;
     let outcome = tell_found(&kept, false);
     let write = || -> io::Result<()> {
@@ -159,6 +164,23 @@ fn reindexed(reindex: &Reindex, stop: &Arc<AtomicBool>) -> quarrier::Result<Outc
         return Ok(Outcome::Failed);
     }
     Ok(outcome)
+}
+
+/// Makes the data folder of a copy.
+fn restore(reindex: &Reindex, from: &OsStr, stop: &Arc<AtomicBool>) -> quarrier::Result<()> {
+    let opener = Opener::new(OpenOptions::default(), host::environment(), stop);
+    let place = opener.copy_place(from)?;
+    let restored = DataFolder::restore(&place, &reindex.data, stop)?;
+    complain(&format!(
+        "{}: restored up to mark {} from {}: {}, {} of {}",
+        reindex.data.display(),
+        count_text(restored.last_mark),
+        place.name(),
+        counted(restored.tables, "table"),
+        bytes(restored.bytes),
+        counted(restored.segments, "segment"),
+    ));
+    Ok(())
 }
 
 /// Reports what opening a data folder found; returns whether the folder is intact.
