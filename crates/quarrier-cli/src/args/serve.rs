@@ -21,6 +21,8 @@ pub struct Serve {
     pub data: Option<PathBuf>,
     /// Size of a log segment in bytes, if given.
     pub segment_bytes: Option<u64>,
+    /// The folder or bucket to which the log is copied.
+    pub copy_to: Option<OsString>,
     /// Names for files: the name, and the file or glob.
     pub tables: Vec<(String, String)>,
     /// Address of the PostgreSQL listener.
@@ -56,6 +58,7 @@ Examples:
   curl 'http://127.0.0.1:5434/query?sql=SELECT+count(*)+FROM+orders'
   quarrier serve --make-user ann >> users
   quarrier serve --table t='logs/*.gz' --listen 0.0.0.0:5433 --users users
+  quarrier serve --data d --copy-to s3://bucket/folder
 
 Clients of PostgreSQL (tried: psql, psycopg, asyncpg, JDBC, ADBC) can run any
 query. HTTP offers /query?sql=… (Arrow, JSON, CSV), /metrics for Prometheus,
@@ -67,8 +70,14 @@ machine. Statements can use only the tables named here, no file, URL, search(),
 carve() or gauge(); with --allow-files they can read, search and carve files
 below a folder.
 
+--copy-to copies the log of the data folder to a folder or a bucket while it
+grows, every second; commits do not wait for it, and failures are retried.
+/metrics and the table quarrier.copies show how far the copy is behind.
+'quarrier reindex --data NEW --restore s3://bucket/folder' makes a data folder
+of it.
+
 SIGTERM or Ctrl-C ends it: it accepts no more clients, and running statements
-have ten seconds to finish.
+have ten seconds to finish, and then the copy, too.
 
 A second program, quarrier-sql, runs the statements. Archives, packages, 'make
 install' and pip install 'quarrier[sql]' include it.
@@ -84,6 +93,14 @@ pub(super) fn command() -> Command {
         .about("Answers SQL for clients of PostgreSQL and HTTP")
         .after_help(EXAMPLES)
         .arg(file("data", "FOLDER", "Serve the tables of a data folder"))
+        .arg(
+            Arg::new("copy-to")
+                .long("copy-to")
+                .value_name("PLACE")
+                .value_parser(value_parser!(OsString))
+                .requires("data")
+                .help("Copy the log to a folder or bucket (s3://BUCKET/FOLDER) while it grows"),
+        )
         .arg(
             Arg::new("table")
                 .long("table")
@@ -170,6 +187,7 @@ fn parse(matches: &ArgMatches) -> Serve {
     Serve {
         data: path("data"),
         segment_bytes: matches.get_one("segment").copied(),
+        copy_to: matches.get_one("copy-to").cloned(),
         tables: matches.get_many("table").unwrap_or_default().cloned().collect(),
         listen: matches.get_one("listen").copied().unwrap_or(usual),
         http: matches.get_one::<Option<SocketAddr>>("http").copied().flatten(),

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use quarrier::{OpenOptions, Opener};
 use quarrier_cli::{Serve, StandardOutput, complain};
 use quarrier_core::parallel::planned_workers;
 use quarrier_sql::{Engine, Error, Options, Reach, Result, Served, Serving, usable_memory};
@@ -17,6 +18,8 @@ use crate::stack::Stack;
 
 /// How often the stop flag is checked.
 const PERIOD: Duration = Duration::from_millis(50);
+/// How long a server that ends waits for the copy of its log.
+const COPY_TIME: Duration = Duration::from_secs(10);
 
 /// Runs the server. Returns the exit code.
 pub(crate) fn run(serve: &Serve, stack: Stack) -> u8 {
@@ -59,6 +62,7 @@ fn begun(
     // From now on, the server decides how long statements may run.
     waits.abort();
     let answers = Arc::new(opened?);
+    copy(serve, &answers)?;
     let config = config(serve, board)?;
     connections.block_on(async {
         let served = Arc::clone(&answers);
@@ -67,6 +71,8 @@ fn begun(
         server.run(ended(stop)).await;
         over.store(true, Ordering::Relaxed);
         served.settle();
+        let missing = served.kept().and_then(|kept| kept.finish_copy(COPY_TIME));
+        missing.iter().for_each(|missing| complain(missing));
         Ok(())
     })
 }
@@ -108,6 +114,22 @@ async fn opened(
         loaded.rounded.iter().for_each(|rounded| complain(&rounded.to_string()));
     }
     Served::new(Serving { engine, runtime, board: Arc::clone(board) })
+}
+
+/// Begins to copy the log, if requested.
+fn copy(serve: &Serve, served: &Served) -> Result<()> {
+    let (Some(to), Some(kept)) = (&serve.copy_to, served.kept()) else { return Ok(()) };
+    // The copy goes on after the signal that ends the server.
+    let never = Arc::new(AtomicBool::new(false));
+    let opener = Opener::new(OpenOptions::default(), quarrier_cli::environment(), &never);
+    let is_quiet = serve.quiet;
+    let tell = move |line: &str| {
+        if !is_quiet {
+            complain(line);
+        }
+    };
+    let begun = opener.copy_place(to).and_then(|place| kept.copy_to(place, tell));
+    begun.map_err(|error| wrong(&error.to_string()))
 }
 
 fn config(serve: &Serve, board: Arc<Board>) -> Result<Config> {

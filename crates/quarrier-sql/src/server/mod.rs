@@ -25,10 +25,12 @@ use std::sync::{Arc, Mutex};
 
 use futures::future::BoxFuture;
 use futures::{FutureExt, StreamExt, stream};
+use quarrier::DataFolder;
+use quarrier::kept::CopyState;
 use quarrier_core::sync::lock;
 use quarrier_wire::{
-    Answers, Asker, Board, Failure, Ingest, IngestTarget, Prepared, Reply, Result, Stop, TableInfo,
-    Value, state, subscribe_text,
+    Answers, Asker, Board, Failure, Ingest, IngestTarget, Prepared, Reply, Result, Sample, Stop,
+    TableInfo, Value, state, subscribe_text,
 };
 use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
@@ -87,6 +89,11 @@ impl Served {
             catalogs: Mutex::new(Arc::new(catalogs)),
             pulse: Pulse::default(),
         })
+    }
+
+    /// Returns the data folder that clients write to.
+    pub fn kept(&self) -> Option<&Arc<DataFolder>> {
+        self.engine.kept()
     }
 
     /// Stores what makes the next start faster, at the end of serving.
@@ -295,4 +302,25 @@ impl Answers for Served {
     fn tables(&self) -> Vec<TableInfo> {
         tables(&self.engine)
     }
+
+    fn samples(&self) -> Vec<Sample> {
+        self.engine.kept().and_then(|kept| kept.copy_state()).map(copy_samples).unwrap_or_default()
+    }
+}
+
+/// The state of the log's copy, for `/metrics`.
+fn copy_samples(copy: CopyState) -> Vec<Sample> {
+    let sample = |name, help, value| Sample { name, help, label: None, value };
+    let bytes = copy.lag.bytes.map(|bytes| {
+        sample("copy_behind_bytes", "Bytes of the log that are not copied.", bytes as f64)
+    });
+    let mark = copy.lag.copied_mark as f64;
+    let seconds = copy.lag.time.as_secs_f64();
+    let rest = [
+        sample("copy_behind_seconds", "Time since the copy of the log was complete.", seconds),
+        sample("copy_mark", "Messages up to this mark are copied.", mark),
+        sample("copy_sent_bytes_total", "Bytes of the log sent.", copy.lag.bytes_copied as f64),
+        sample("copy_failures_total", "Failed attempts to copy the log.", copy.failures as f64),
+    ];
+    bytes.into_iter().chain(rest).collect()
 }

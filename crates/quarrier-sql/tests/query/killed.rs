@@ -15,10 +15,10 @@ const ROUNDS: u64 = 20;
 const CLIENTS: u64 = 8;
 
 /// A client for the simple query protocol.
-struct Client(BufReader<TcpStream>);
+pub(crate) struct Client(BufReader<TcpStream>);
 
 impl Client {
-    fn connect(address: &str) -> io::Result<Client> {
+    pub(crate) fn connect(address: &str) -> io::Result<Client> {
         let stream = TcpStream::connect(address)?;
         stream.set_nodelay(true)?;
         stream.set_read_timeout(Some(PATIENCE))?;
@@ -56,7 +56,7 @@ impl Client {
         }
     }
 
-    fn ask(&mut self, sql: &str) -> io::Result<Vec<String>> {
+    pub(crate) fn ask(&mut self, sql: &str) -> io::Result<Vec<String>> {
         self.send(b'Q', &[sql.as_bytes(), b"\0"].concat())?;
         self.until(b'Z')
     }

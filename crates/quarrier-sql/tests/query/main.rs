@@ -9,6 +9,7 @@ mod accounts;
 mod bucket;
 mod changing;
 mod clauses;
+mod copied;
 mod correlated;
 mod direct;
 mod drawn;

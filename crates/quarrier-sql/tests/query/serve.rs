@@ -12,14 +12,14 @@ pub(crate) struct Served {
     http: String,
 }
 
-const PROGRAM: &str = env!("CARGO_BIN_EXE_quarrier-sql");
+pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_quarrier-sql");
 
 pub(crate) fn serve(folder: &Folder, arguments: &[&str]) -> Served {
     started(Command::new(PROGRAM).arg("serve"), folder, arguments)
 }
 
 /// Starts `serve` with further options.
-fn started(command: &mut Command, folder: &Folder, arguments: &[&str]) -> Served {
+pub(crate) fn started(command: &mut Command, folder: &Folder, arguments: &[&str]) -> Served {
     let mut child = command
         .current_dir(folder.path(""))
         .args(["--listen", "127.0.0.1:0", "--http", "127.0.0.1:0"])
@@ -92,6 +92,20 @@ impl Served {
 
     /// Stops the server with SIGTERM. Returns its exit code.
     pub(crate) fn end(mut self) -> Option<i32> {
+        self.stopped()
+    }
+
+    /// Like [`Served::end`]; also returns what the server wrote to standard error.
+    pub(crate) fn end_with_errors(mut self) -> (Option<i32>, String) {
+        let mut errors = self.child.stderr.take().unwrap();
+        let reads = std::thread::spawn(move || {
+            let mut said = String::new();
+            errors.read_to_string(&mut said).map(|_| said)
+        });
+        (self.stopped(), reads.join().unwrap().unwrap())
+    }
+
+    fn stopped(&mut self) -> Option<i32> {
         let process = i32::try_from(self.child.id()).unwrap();
         // SAFETY: kill takes no pointers. The child has not been waited for, so that its id still
         // belongs to it.

@@ -1,5 +1,5 @@
 //! Tables about the server itself, rebuilt for every query: `quarrier.queries`,
-//! `quarrier.connections`, `quarrier.tables`, `quarrier.rates`, `quarrier.log`.
+//! `quarrier.connections`, `quarrier.tables`, `quarrier.rates`, `quarrier.log`, `quarrier.copies`.
 
 use std::fmt;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use datafusion::logical_expr::{Expr, TableType};
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::prelude::SessionContext;
 use quarrier::DataFolder;
-use quarrier::kept::LogState;
+use quarrier::kept::{CopyState, LogState};
 use quarrier_wire::{Board, TableInfo};
 
 use crate::at_once::scan_at_once;
@@ -87,6 +87,7 @@ pub(super) fn register(
         ("tables", tables(served.to_vec())),
         ("rates", rates(Arc::clone(board))),
         ("log", log(kept.map(Arc::clone))),
+        ("copies", copies(kept.map(Arc::clone))),
     ] {
         own.push((name, Arc::clone(&table.schema)));
         context.register_table(TableReference::partial(SCHEMA, name), Arc::new(table))?;
@@ -206,6 +207,37 @@ fn log(kept: Option<Arc<DataFolder>>) -> Live {
             whole(&all, |it| Some(it.bytes)),
             Arc::new(BooleanArray::from_iter(has_room)),
             text(&all, |it| it.stopped.clone()),
+        ])
+    })
+}
+
+/// The copy of the log: one row if the server makes one.
+fn copies(kept: Option<Arc<DataFolder>>) -> Live {
+    let fields = [
+        ("place", DataType::Utf8),
+        ("copied_mark", DataType::Int64),
+        ("last_mark", DataType::Int64),
+        ("behind_bytes", DataType::Int64),
+        ("behind_seconds", DataType::Float64),
+        ("sent_bytes", DataType::Int64),
+        ("failures", DataType::Int64),
+        ("error", DataType::Utf8),
+        ("has_ended", DataType::Boolean),
+    ];
+    live(&fields, move || {
+        let all: Vec<CopyState> =
+            kept.as_ref().and_then(|kept| kept.copy_state()).into_iter().collect();
+        let has_ended = all.iter().map(|it| Some(it.has_ended));
+        Ok(vec![
+            text(&all, |it| Some(it.place.clone())),
+            whole(&all, |it| Some(it.lag.copied_mark)),
+            whole(&all, |it| Some(it.lag.last_mark)),
+            whole(&all, |it| it.lag.bytes),
+            float(&all, |it| it.lag.time.as_secs_f64()),
+            whole(&all, |it| Some(it.lag.bytes_copied)),
+            whole(&all, |it| Some(it.failures)),
+            text(&all, |it| it.error.clone()),
+            Arc::new(BooleanArray::from_iter(has_ended)),
         ])
     })
 }
