@@ -119,6 +119,9 @@ set_up_python() {
     have python3 || install "the Python package" python3 python3-venv
     python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' ||
         stop "$(python3 --version) is too old for the Python package; 3.11 or newer is needed"
+    have cc || install "compiling kernels of Cython" gcc libc6-dev
+    headers=$(python3 -c 'import sysconfig; print(sysconfig.get_path("include"))')
+    [ -e "$headers/Python.h" ] || install "compiling kernels of Cython" python3-dev
     wanted=crates/quarrier-python/requirements-test.txt
     cmp -s "$wanted" .venv/installed.txt && return
     python3 -c 'import ensurepip' 2>/dev/null || install "a virtual environment" python3-venv
