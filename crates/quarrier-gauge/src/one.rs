@@ -1,7 +1,8 @@
 //! One measurement by its name, for pairing with another program.
 
+use crate::conditions::nodes;
 use crate::cpu::{self, Isa, Lane};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::memory;
 use crate::named::{size, threads, unknown, word};
 use crate::reading::{Area, Parameters};
@@ -42,6 +43,8 @@ pub fn measure_one(
             let writes = measurement == "block write";
             memory::measure_blocks(session, writes, access, block_bytes, threads(parameters))
         }
+        (Area::Memory, "loads in flight" | "latency under load" | "core to core")
+        | (Area::Memory, "node latency" | "node read") => shared(session, measurement, parameters),
         (Area::Memory, name) => {
             let beyond_caches_bytes = memory::beyond_caches_bytes(session);
             let sweep = memory::Sweep {
@@ -60,5 +63,39 @@ pub fn measure_one(
         (Area::Disk, _) => disk::measure_named(session, measurement, parameters),
         (Area::Network, _) => network::measure_named(session, measurement, parameters),
         _ => Err(unknown(area, measurement)),
+    }
+}
+
+/// Measures what cores share: the requests that one can have in flight, lines, and the memory that the
+/// others or another node use.
+fn shared(session: &mut Session<'_>, measurement: &str, parameters: &Parameters) -> Result<()> {
+    let pages = word(parameters, "pages", "huge", memory::PageKind::of)?;
+    let bytes = size(parameters, "block_bytes", memory::beyond_caches_bytes(session));
+    match measurement {
+        "loads in flight" => {
+            memory::measure_chains(session, bytes, pages, &[size(parameters, "chains", 1)])
+        }
+        "latency under load" => {
+            let threads = size(parameters, "threads", session.team.cpus());
+            let pause = parameters.integer("pause_ns").unwrap_or(0);
+            memory::measure_loaded(session, bytes, pages, threads, &[pause])
+        }
+        "core to core" => {
+            let cpus = session.team.cpu_numbers().to_vec();
+            let cpu = |name, place: usize| {
+                size(parameters, name, cpus.get(place).copied().unwrap_or_default())
+            };
+            memory::measure_transfer(session, cpu("from_cpu", 0), cpu("to_cpu", 1))
+        }
+        _ => {
+            let nodes = nodes(session.team.cpu_numbers());
+            let node = |name: &str| {
+                let number = parameters.integer(name).unwrap_or(0);
+                let found = nodes.iter().find(|node| u64::from(node.number) == number);
+                found.ok_or_else(|| Error::BadRequest(format!("there is no node {number}")))
+            };
+            let way = memory::Way { from: node("from_node")?, to: node("to_node")? };
+            memory::measure_nodes(session, bytes, way)
+        }
     }
 }

@@ -9,7 +9,7 @@ use quarrier_core::size::parse_size;
 use rustix::thread::CpuSet;
 use serde::{Deserialize, Serialize};
 
-use super::Limits;
+use super::{Limits, nodes};
 use crate::processor::Isa;
 
 /// One type of cache.
@@ -47,6 +47,9 @@ pub struct Machine {
     pub limits: Limits,
     /// The data and unified caches of one CPU, the nearest first.
     pub caches: Vec<Cache>,
+    /// The number of NUMA nodes with memory that this process may use; 0 if the system does not report it.
+    #[serde(default, skip_serializing_if = "is_unknown")]
+    pub nodes: u32,
     /// Main memory in bytes.
     pub memory_bytes: u64,
     /// The size of an ordinary page in bytes.
@@ -67,7 +70,8 @@ impl Machine {
     /// Queries the system.
     pub fn detect() -> Machine {
         let uname = rustix::system::uname();
-        let allowed_cpus = allowed_cpus().map_or(1, |cpus| cpus.len().max(1));
+        let cpus = allowed_cpus().unwrap_or_default();
+        let allowed_cpus = cpus.len().max(1);
         let memory_bytes = meminfo::read_bytes("MemTotal").unwrap_or(0);
         let limits = Limits::detect(allowed_cpus, memory_bytes);
         Machine {
@@ -79,6 +83,7 @@ impl Machine {
             cpus: limits.threads(allowed_cpus) as u32,
             limits,
             caches: caches(Path::new("/sys/devices/system/cpu/cpu0/cache")),
+            nodes: nodes(&cpus).len() as u32,
             memory_bytes,
             page_bytes: rustix::param::page_size() as u64,
             huge_pages: huge_pages(),
@@ -111,6 +116,10 @@ pub(crate) fn allowed_cpus() -> io::Result<Vec<usize>> {
 /// control groups.
 pub fn free_memory_bytes() -> u64 {
     meminfo::usable_bytes().unwrap_or(0)
+}
+
+fn is_unknown(count: &u32) -> bool {
+    *count == 0
 }
 
 fn line(path: &str) -> Option<String> {

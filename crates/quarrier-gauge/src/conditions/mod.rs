@@ -5,6 +5,7 @@
 mod groups;
 mod limits;
 mod machine;
+mod nodes;
 mod pressure;
 mod usage;
 
@@ -13,6 +14,7 @@ use serde::{Deserialize, Serialize};
 pub use limits::Limits;
 pub(crate) use machine::allowed_cpus;
 pub use machine::{Cache, Machine, free_memory_bytes};
+pub use nodes::{Node, nodes};
 pub use pressure::Pressure;
 pub use usage::Snapshot;
 

@@ -2,19 +2,31 @@
 
 mod arch;
 mod blocks;
+mod chains;
 mod latency;
+mod loaded;
+mod nodes;
 mod operation;
 mod pages;
+mod reader;
+mod ring;
 mod stream;
+mod transfer;
 
 pub use blocks::{Access, measure as measure_blocks};
+pub use chains::{CHAINS, measure as measure_chains};
 pub use latency::measure as measure_latency;
+pub use loaded::measure as measure_loaded;
+pub use nodes::{Way, measure as measure_nodes};
 pub use operation::{Operation, Stores};
 pub use pages::PageKind;
 pub use stream::{Sweep, measure as measure_stream};
+pub use transfer::measure as measure_transfer;
+
+pub(crate) use loaded::{LATENCY_UNDER_LOAD, LOAD};
 
 use crate::Request;
-use crate::conditions::free_memory_bytes;
+use crate::conditions::{free_memory_bytes, nodes as nodes_of_machine};
 use crate::error::Result;
 use crate::trial::Session;
 
@@ -50,6 +62,31 @@ pub(crate) fn measure(request: &Request, session: &mut Session<'_>) -> Result<()
     for pages in PageKind::ALL {
         for bytes in working_sets(1 << 30).filter(|&bytes| has_room(bytes)) {
             measure_latency(session, bytes, pages)?;
+        }
+    }
+    let bytes = beyond_caches_bytes(session);
+    measure_chains(session, bytes, PageKind::Huge, &CHAINS)?;
+    several_cpus(session, bytes)
+}
+
+/// What only several CPUs show: the latency under load, the transfers between cores, and NUMA nodes. A quota
+/// for less than two CPUs leaves nothing to measure.
+fn several_cpus(session: &mut Session<'_>, bytes: usize) -> Result<()> {
+    let threads = session.team.cpus();
+    if threads < 2 {
+        return Ok(());
+    }
+    measure_loaded(session, bytes, PageKind::Huge, threads, &loaded::PAUSES_NS)?;
+    for (from, to) in transfer::pairs(session.team.cpu_numbers()) {
+        measure_transfer(session, from, to)?;
+    }
+    let nodes = nodes_of_machine(session.team.cpu_numbers());
+    if nodes.len() < 2 {
+        return Ok(());
+    }
+    for from in nodes.iter().filter(|node| !node.cpus.is_empty()) {
+        for to in &nodes {
+            measure_nodes(session, bytes, Way { from, to })?;
         }
     }
     Ok(())

@@ -11,6 +11,9 @@ use crate::error::{Error, Result};
 
 const HUGE_BYTES: usize = 2 << 20;
 
+/// The number of NUMA nodes that a mask has room for: as many as any kernel supports.
+const NODES_MOST: usize = 1024;
+
 /// The note of a reading that requested huge pages and did not get them.
 pub(super) const NO_HUGE_PAGES: &str = "no huge pages here: small ones";
 
@@ -96,6 +99,37 @@ impl Pages {
         let _ = unsafe { madvise(self.mapping.as_ptr().cast(), self.mapped_bytes, advice) };
     }
 
+    /// Binds the memory to a NUMA node, before any page is touched. Returns whether the system agrees; a
+    /// container may refuse it.
+    pub(super) fn bind(&self, node: u32) -> bool {
+        const WORD_BITS: usize = libc::c_ulong::BITS as usize;
+        let mut mask = [0 as libc::c_ulong; NODES_MOST / WORD_BITS];
+        let Some(word) = mask.get_mut(node as usize / WORD_BITS) else { return false };
+        *word = 1 << (node as usize % WORD_BITS);
+        // The kernel takes the number of bits plus one.
+        let bits = NODES_MOST + 1;
+        // SAFETY: the range is exactly the mapping, and a policy changes no byte; the mask has the
+        // number of bits that the call names, and outlives it.
+        let result = unsafe {
+            libc::syscall(
+                libc::SYS_mbind,
+                self.mapping.as_ptr(),
+                self.mapped_bytes,
+                libc::MPOL_BIND,
+                mask.as_ptr(),
+                bits,
+                0,
+            )
+        };
+        result == 0
+    }
+
+    /// The share of the touched pages that are on this NUMA node, if the system reports it.
+    pub(super) fn share_on(&self, node: u32) -> Option<f64> {
+        let maps = fs::read_to_string("/proc/self/numa_maps").ok()?;
+        share_on(node, self.start.as_ptr().addr(), &maps)
+    }
+
     /// The first byte.
     pub(super) fn as_mut_ptr(&self) -> *mut u8 {
         self.start.as_ptr()
@@ -142,4 +176,43 @@ fn huge_bytes_at(address: usize) -> Option<usize> {
 fn range(line: &str) -> Option<(usize, usize)> {
     let (start, end) = line.split_whitespace().next()?.split_once('-')?;
     Some((usize::from_str_radix(start, 16).ok()?, usize::from_str_radix(end, 16).ok()?))
+}
+
+/// Returns the share of pages on `node` in the mapping that contains `address`: the last one that begins
+/// there or before.
+fn share_on(node: u32, address: usize, numa_maps: &str) -> Option<f64> {
+    let start = |line: &str| usize::from_str_radix(line.split_whitespace().next()?, 16).ok();
+    let starts = numa_maps.lines().filter_map(|line| Some((start(line)?, line)));
+    let (_, line) =
+        starts.filter(|(start, _)| *start <= address).max_by_key(|(start, _)| *start)?;
+    let (mut here, mut all) = (0.0, 0.0);
+    for field in line.split_whitespace() {
+        let Some((name, count)) = field.strip_prefix('N').and_then(|rest| rest.split_once('='))
+        else {
+            continue;
+        };
+        let (Ok(number), Ok(count)) = (name.parse::<u32>(), count.parse::<u64>()) else { continue };
+        all += count as f64;
+        if number == node {
+            here += count as f64;
+        }
+    }
+    (all > 0.0).then(|| here / all)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::share_on;
+
+    #[test]
+    fn pages_are_counted_by_node() {
+        let maps = "55d0 default file=/bin/cat mapped=6 N0=6 kernelpagesize_kB=4\n\
+                    7f00 bind:1 anon=512 dirty=512 N0=128 N1=384 kernelpagesize_kB=4\n\
+                    7fff default stack anon=3 N0=3 kernelpagesize_kB=4\n\
+                    8fff default\n";
+        assert_eq!(share_on(1, 0x7f80, maps), Some(0.75));
+        assert_eq!(share_on(0, 0x7f00, maps), Some(0.25));
+        assert_eq!(share_on(2, 0x7f00, maps), Some(0.0));
+        assert_eq!((share_on(0, 0x9000, maps), share_on(0, 0x10, maps)), (None, None));
+    }
 }

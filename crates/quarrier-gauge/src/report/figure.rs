@@ -41,7 +41,9 @@ const AXIS_VALUES_LEAST: usize = 3;
 /// A figure with more lines is divided.
 const LINES_MOST: usize = 6;
 /// Parameters that can be an axis, by preference; those that count bytes come before all of them.
-const AXES: [&str; 5] = ["depth", "streams", "threads", "connections", "groups"];
+const AXES: [&str; 6] = ["depth", "streams", "threads", "connections", "groups", "chains"];
+/// Parameters that are numbers, but not amounts.
+const PLACES: [&str; 4] = ["from_cpu", "to_cpu", "from_node", "to_node"];
 /// Parameters that divide figures, by preference.
 const PANELS: [&str; 8] =
     ["device", "access", "cache", "stores", "pages", "way", "protocol", "type"];
@@ -201,7 +203,9 @@ fn numbers(varying: &Varying<'_>, name: &str) -> Option<usize> {
 
 /// Chooses the axis: a parameter that counts bytes, else one of [`AXES`], else any.
 fn axis<'r>(varying: &Varying<'r>) -> Option<&'r str> {
-    let can = |name: &str| numbers(varying, name).is_some_and(|n| n >= AXIS_VALUES_LEAST);
+    let can = |name: &str| {
+        !PLACES.contains(&name) && numbers(varying, name).is_some_and(|n| n >= AXIS_VALUES_LEAST)
+    };
     let names = || varying.iter().map(|(name, _)| *name).filter(|name| can(name));
     let bytes = names().filter(|name| words::is_size(name));
     let bytes = bytes.max_by_key(|name| numbers(varying, name));

@@ -2,7 +2,8 @@
 //!
 //! ```text
 //!  Report ─→ json    the stored form, with a published schema
-//!         ─→ figure  readings arranged as sweeps, a line for each value of the other parameters
+//!         ─→ figure  readings arranged as sweeps, a line for each value of the other parameters;
+//!                    load and matrix arrange those that are no sweeps
 //!              ├─→ table   a terminal: bars and sparklines
 //!              └─→ html    one page: charts, roofline, conditions
 //! ```
@@ -12,6 +13,8 @@ mod day;
 mod figure;
 mod html;
 mod json;
+mod load;
+mod matrix;
 mod prometheus;
 mod quantity;
 mod table;

@@ -7,7 +7,8 @@ use quarrier_report::number::{self, exact_bytes};
 use quarrier_report::{padded, visible, width};
 
 use super::figure::{Figure, Group, Sweep, groups};
-use super::{Report, quantity, words};
+use super::matrix::Matrix;
+use super::{Report, load, quantity, words};
 use crate::compare::{Change, Comparison, Verdict};
 use crate::reading::{Reading, Unit};
 
@@ -67,7 +68,7 @@ pub fn table(report: &Report, columns: usize) -> Vec<Line> {
     }
     let mut rows: Vec<(&Group<'_>, Row<'_>)> = Vec::new();
     for group in &groups {
-        rows.extend(self::rows(group).into_iter().map(|row| (group, row)));
+        rows.extend(self::rows(group, &groups).into_iter().map(|row| (group, row)));
     }
     let sizes = Sizes::of(&rows, columns.max(60));
     for (place, (group, row)) in rows.iter().enumerate() {
@@ -97,6 +98,9 @@ fn machine(report: &Report) -> Line {
         number::counted(machine.cpus.into(), "CPU"),
         exact_bytes(machine.memory_bytes as f64)
     );
+    if machine.nodes > 0 {
+        text.push_str(&format!(" · {}", number::counted(machine.nodes.into(), "NUMA node")));
+    }
     if let Some(host) = &machine.virtual_machine {
         text.push_str(&format!(" · virtual machine ({host})"));
     }
@@ -171,7 +175,17 @@ impl Sizes {
     }
 }
 
-fn rows<'r>(group: &Group<'r>) -> Vec<Row<'r>> {
+fn rows<'r>(group: &Group<'r>, groups: &[Group<'r>]) -> Vec<Row<'r>> {
+    let curves = load::curves(group, groups);
+    if !curves.is_empty() {
+        return curves.iter().flatten().map(beside).collect();
+    }
+    if load::is_load(group) {
+        return Vec::new();
+    }
+    if let Some(matrix) = Matrix::of(group) {
+        return matrix.rows.iter().filter_map(|row| of_matrix(&matrix, row)).collect();
+    }
     let figures = group.figures();
     if figures.is_empty() {
         return group.readings.iter().map(|reading| single(reading)).collect();
@@ -179,6 +193,43 @@ fn rows<'r>(group: &Group<'r>) -> Vec<Row<'r>> {
     let sweeps =
         figures.iter().flat_map(|figure| figure.lines.iter().map(move |line| (figure, line)));
     sweeps.filter_map(|(figure, sweep)| swept(group, figure, sweep)).collect()
+}
+
+/// A point of a curve of latency under load.
+fn beside<'r>(point: &load::Point<'r>) -> Row<'r> {
+    let load = quantity::value(point.load.value, point.load.unit);
+    let disturbed = point.latency.disturbed || point.load.disturbed;
+    Row {
+        how: format!("others read {load}"),
+        disturbed: usize::from(disturbed),
+        ..single(point.latency)
+    }
+}
+
+/// A row of a matrix: its worst value.
+fn of_matrix<'r>(
+    matrix: &Matrix<'r>,
+    (number, readings): &(u64, Vec<Option<&'r Reading>>),
+) -> Option<Row<'r>> {
+    let all = || {
+        let with_column = matrix.columns.iter().zip(readings);
+        with_column.filter_map(|(column, reading)| Some((column, (*reading)?)))
+    };
+    let (column, shown) = all().reduce(|a, b| {
+        let is_worse = match a.1.unit.less_is_better() {
+            true => b.1.value > a.1.value,
+            false => b.1.value < a.1.value,
+        };
+        if is_worse { b } else { a }
+    })?;
+    let count = number::counted(all().count() as u64, matrix.kind);
+    Some(Row {
+        how: format!("{}, {count}", matrix.row_name(*number)),
+        sweep: all().map(|(_, reading)| reading.value).collect(),
+        shown,
+        at: format!("{} {column}", matrix.kind),
+        disturbed: all().filter(|(_, reading)| reading.disturbed).count(),
+    })
 }
 
 fn single(reading: &Reading) -> Row<'_> {

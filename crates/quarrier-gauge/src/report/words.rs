@@ -2,7 +2,8 @@
 
 use quarrier_report::number::{exact_bytes, number as shown};
 
-use crate::reading::{Reading, Value};
+use super::quantity;
+use crate::reading::{Reading, Unit, Value};
 
 /// Names a parameter in a few words that are clear without context.
 pub fn parameter(name: &str, value: &Value) -> String {
@@ -11,6 +12,9 @@ pub fn parameter(name: &str, value: &Value) -> String {
         Value::Number(number) => Some(*number),
         Value::Text(_) => None,
     };
+    if let (Some(number), Some(of)) = (number, name.strip_suffix("_ns")) {
+        return format!("{} {}", spaced(of), quantity::value(number * 1e-9, Unit::Seconds));
+    }
     let plain = spaced(name);
     match (number, value) {
         (Some(number), _) if is_size(name) => {
@@ -52,7 +56,7 @@ pub(crate) fn axis(name: &str) -> String {
         None if is_size(name) => "size".to_string(),
         Some(of) if of.ends_with("set") => spaced(of),
         Some(of) => format!("{} size", spaced(of)),
-        None => spaced(name),
+        None => spaced(name.strip_suffix("_ns").unwrap_or(name)),
     }
 }
 
@@ -62,7 +66,7 @@ pub(crate) fn is_size(name: &str) -> bool {
 }
 
 fn spaced(name: &str) -> String {
-    name.replace('_', " ")
+    name.replace('_', " ").replace("cpu", "CPU")
 }
 
 #[cfg(test)]
@@ -79,10 +83,13 @@ mod tests {
             ("stores", Value::from("streaming"), "streaming stores"),
             ("isa", Value::from("AVX2"), "AVX2"),
             ("depth", Value::from(32), "depth 32"),
+            ("pause_ns", Value::from(2000), "pause 2.00 µs"),
+            ("from_cpu", Value::from(3), "from CPU 3"),
         ] {
             assert_eq!(parameter(name, &value), words);
         }
         assert_eq!(axis("block_bytes"), "block size");
         assert_eq!(axis("working_set_bytes"), "working set");
+        assert_eq!(axis("pause_ns"), "pause");
     }
 }

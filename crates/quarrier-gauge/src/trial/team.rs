@@ -61,6 +61,11 @@ impl Team {
         self.first.fetch_add(1, Ordering::Relaxed);
     }
 
+    /// The numbers of the CPUs that the threads may use, in order.
+    pub fn cpu_numbers(&self) -> &[usize] {
+        &self.cpus
+    }
+
     /// Creates a state for each of `threads`, on the thread's CPU, so that the memory it touches is
     /// near.
     ///
@@ -71,6 +76,19 @@ impl Team {
         threads: usize,
         make: impl Fn(usize) -> Result<S> + Sync,
     ) -> Result<Vec<S>> {
+        self.prepare_on(&self.in_turn(), threads, make)
+    }
+
+    /// Like [`Team::prepare`], with the threads on these CPUs, which additional threads share in turn.
+    ///
+    /// # Errors
+    /// Those of [`Team::prepare`].
+    pub fn prepare_on<S: Send>(
+        &self,
+        cpus: &[usize],
+        threads: usize,
+        make: impl Fn(usize) -> Result<S> + Sync,
+    ) -> Result<Vec<S>> {
         if threads == 0 {
             return Err(Error::BadRequest("0 threads measure nothing; use 1 or more".to_owned()));
         }
@@ -78,7 +96,7 @@ impl Team {
             let make = &make;
             let mut handles = Vec::with_capacity(threads);
             for index in 0..threads {
-                let cpu = self.cpu_of(index);
+                let cpu = cpu_of(cpus, index);
                 let spawned = threads::in_scope(scope, "", move || {
                     pin(cpu);
                     make(index)
@@ -99,13 +117,25 @@ impl Team {
         states: &mut [S],
         work: impl Fn(usize, &mut S) -> Result<ThreadWork> + Sync,
     ) -> Result<Trial> {
+        self.run_on(&self.in_turn(), states, work)
+    }
+
+    /// Like [`Team::run`], with the threads on these CPUs, which additional threads share in turn.
+    ///
+    /// # Errors
+    /// Those of [`Team::run`].
+    pub fn run_on<S: Send>(
+        &self,
+        cpus: &[usize],
+        states: &mut [S],
+        work: impl Fn(usize, &mut S) -> Result<ThreadWork> + Sync,
+    ) -> Result<Trial> {
         // More threads than a quota allows still run on a core each, if there are enough.
-        let cores = states.len().min(self.cpus.len().max(1));
-        let before = self.probe(cores)?;
-        let trial = summed(
-            &self.together(states, true, |cpu, index, state| timed(cpu, || work(index, state)))?,
-        );
-        let probed = before.zip(self.probe(cores)?);
+        let used = &cpus[..states.len().min(cpus.len())];
+        let before = self.probe(used)?;
+        let timed = |cpu, index, state: &mut S| timed(cpu, || work(index, state));
+        let trial = summed(&together(cpus, states, true, timed)?);
+        let probed = before.zip(self.probe(used)?);
         Ok(match probed {
             None => trial,
             Some((before, after)) => Trial {
@@ -126,15 +156,15 @@ impl Team {
         states: &mut [S],
         work: impl Fn(usize, &mut S) -> Result<ThreadWork> + Sync,
     ) -> Result<Trial> {
-        let ran =
-            self.together(states, false, |cpu, index, state| timed(cpu, || work(index, state)))?;
-        Ok(summed(&ran))
+        let timed = |cpu, index, state: &mut S| timed(cpu, || work(index, state));
+        Ok(summed(&together(&self.in_turn(), states, false, timed)?))
     }
 
-    /// Probes `cores` cores at once: returns the mean of their clocks, and the multiply-adds per cycle
+    /// Probes these cores at once: returns the mean of their clocks, and the multiply-adds per cycle
     /// of the slowest. `None` if they cannot be measured.
-    fn probe(&self, cores: usize) -> Result<Option<Core>> {
-        let found = self.together(&mut vec![(); cores], true, |_, _, ()| Ok(core_now()))?;
+    fn probe(&self, cpus: &[usize]) -> Result<Option<Core>> {
+        let cores = cpus.len();
+        let found = together(cpus, &mut vec![(); cores], true, |_, _, ()| Ok(core_now()))?;
         let found: Vec<Core> = found.into_iter().flatten().collect();
         if found.is_empty() {
             return Ok(None);
@@ -160,44 +190,53 @@ impl Team {
         most.get(cores).map_or(0.0, |best| best[0])
     }
 
-    /// Runs `work` with the CPU, the number and the state of each thread; the threads start together.
-    fn together<S: Send, T: Send>(
-        &self,
-        states: &mut [S],
-        pinned: bool,
-        work: impl Fn(usize, usize, &mut S) -> Result<T> + Sync,
-    ) -> Result<Vec<T>> {
-        if states.is_empty() {
-            return Err(Error::BadRequest("0 threads measure nothing; use 1 or more".to_owned()));
+    /// All CPUs, beginning with that of the first thread.
+    fn in_turn(&self) -> Vec<usize> {
+        let mut cpus = self.cpus.clone();
+        match cpus.len() {
+            0 => cpus.push(0),
+            count => cpus.rotate_left(self.first.load(Ordering::Relaxed) % count),
         }
-        let gate = Gate::new(states.len());
-        thread::scope(|scope| {
-            let (gate, work) = (&gate, &work);
-            let mut handles = Vec::with_capacity(states.len());
-            for (index, state) in states.iter_mut().enumerate() {
-                let cpu = self.cpu_of(index);
-                let spawned = threads::in_scope(scope, "", move || {
-                    if pinned {
-                        pin(cpu);
-                    }
-                    if gate.pass() { work(cpu, index, state) } else { Err(Error::Stopped) }
-                });
-                match spawned {
-                    Ok(handle) => handles.push(handle),
-                    Err(error) => {
-                        gate.give_up();
-                        return Err(no_thread(error));
-                    }
+        cpus
+    }
+}
+
+fn cpu_of(cpus: &[usize], thread: usize) -> usize {
+    cpus.get(thread % cpus.len().max(1)).copied().unwrap_or(0)
+}
+
+/// Runs `work` with the CPU, the number and the state of each thread; the threads start together.
+fn together<S: Send, T: Send>(
+    cpus: &[usize],
+    states: &mut [S],
+    pinned: bool,
+    work: impl Fn(usize, usize, &mut S) -> Result<T> + Sync,
+) -> Result<Vec<T>> {
+    if states.is_empty() {
+        return Err(Error::BadRequest("0 threads measure nothing; use 1 or more".to_owned()));
+    }
+    let gate = Gate::new(states.len());
+    thread::scope(|scope| {
+        let (gate, work) = (&gate, &work);
+        let mut handles = Vec::with_capacity(states.len());
+        for (index, state) in states.iter_mut().enumerate() {
+            let cpu = cpu_of(cpus, index);
+            let spawned = threads::in_scope(scope, "", move || {
+                if pinned {
+                    pin(cpu);
+                }
+                if gate.pass() { work(cpu, index, state) } else { Err(Error::Stopped) }
+            });
+            match spawned {
+                Ok(handle) => handles.push(handle),
+                Err(error) => {
+                    gate.give_up();
+                    return Err(no_thread(error));
                 }
             }
-            all_joined(handles)
-        })
-    }
-
-    fn cpu_of(&self, thread: usize) -> usize {
-        let first = self.first.load(Ordering::Relaxed);
-        self.cpus.get((first + thread) % self.cpus.len().max(1)).copied().unwrap_or(0)
-    }
+        }
+        all_joined(handles)
+    })
 }
 
 /// Pins the calling thread. If the system refuses, the thread runs anywhere: its share of the CPU is

@@ -6,7 +6,7 @@
 use super::{CORE_SHARE_MIN, Needs, Trial};
 use crate::conditions::{During, Pressure};
 use crate::latencies::Latencies;
-use crate::reading::{Area, Reading, Subject};
+use crate::reading::{Area, Reading, Subject, Unit};
 use crate::statistics::{drift, mean, median, median_interval, stddev, two_modes};
 
 /// Others disturb a reading if they use more than this of one CPU.
@@ -368,6 +368,9 @@ impl Series {
             let per_cycle = value / clock / cores as f64;
             notes.push(format!("{per_cycle:.2} a cycle at {:.2} GHz", clock / 1e9));
         }
+        if let (Area::Memory, Unit::OpPerSecond) = (self.subject.area, self.subject.unit) {
+            notes.push(format!("{:.2} ns a load", 1e9 / value));
+        }
         if let Some(Datagrams { lost, late, .. }) = self.datagrams {
             notes.push(format!("{lost} datagrams lost, {late} out of order"));
         }
@@ -387,7 +390,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::reading::{Parameters, Unit};
+    use crate::reading::Parameters;
 
     /// A series of one run for each rate; runs with rates below 0 did not get their CPU.
     fn series(rates: &[f64], latency: Duration) -> Series {

@@ -12,6 +12,7 @@ pub(crate) fn report(seed: u64) -> Report {
     memory(&mut readings, &mut noise);
     disk(&mut readings, &mut noise);
     network(&mut readings, &mut noise);
+    shared(&mut readings, &mut noise);
     let mut report = Report { readings, ..empty() };
     report.conditions.disturbed =
         report.readings.iter().filter(|reading| reading.disturbed).count() as u32;
@@ -55,6 +56,7 @@ pub(crate) fn machine() -> Machine {
         instruction_sets: ["scalar", "AVX2", "AVX-512"].map(str::to_owned).to_vec(),
         cpus: 4,
         caches: vec![cache(1, 48 << 10, 2), cache(2, 1 << 20, 2), cache(3, 32 << 20, 4)],
+        nodes: 2,
         memory_bytes: 24 << 30,
         page_bytes: 4096,
         huge_pages: "madvise".to_owned(),
@@ -189,6 +191,37 @@ fn memory(readings: &mut Vec<Reading>, noise: &mut Noise) {
             let value = (seconds, Unit::Seconds);
             readings.push(reading((Area::Memory, "latency"), parameters, value, (0.01, 5), noise));
         }
+    }
+}
+
+/// What cores share: requests in flight, latency under load, transfers between CPUs and nodes.
+fn shared(readings: &mut Vec<Reading>, noise: &mut Noise) {
+    let mut push = |name: &str, parameters: Parameters, value: f64, unit: Unit| {
+        readings.push(reading((Area::Memory, name), parameters, (value, unit), (0.01, 5), noise));
+    };
+    for chains in [1_u32, 2, 4, 8, 16, 32] {
+        let parameters = Parameters::new().with("chains", chains).with("threads", 1);
+        let rate = 10e6 * f64::from(chains.min(24));
+        push("loads in flight", parameters, rate, Unit::OpPerSecond);
+    }
+    for pause in [32_000_u32, 4_000, 1_000, 250, 0] {
+        let parameters = Parameters::new().with("pause_ns", pause).with("threads", 4);
+        let load = 90e9 / (1.0 + f64::from(pause) / 400.0);
+        let seconds = 100e-9 + 80e-9 * load / (100e9 - load);
+        push("latency under load", parameters.clone(), seconds, Unit::Seconds);
+        push("load beside latency", parameters, load, Unit::BytesPerSecond);
+    }
+    for (from, to) in [(0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3)] {
+        let parameters =
+            Parameters::new().with("from_cpu", from).with("to_cpu", to).with("threads", 2);
+        let seconds = if to == from + 1 { 20e-9 } else { 110e-9 };
+        push("core to core", parameters, seconds, Unit::Seconds);
+    }
+    for (from, to) in [(0, 0), (0, 1), (1, 0), (1, 1)] {
+        let parameters =
+            Parameters::new().with("from_node", from).with("to_node", to).with("threads", 1);
+        let seconds = if from == to { 95e-9 } else { 140e-9 };
+        push("node latency", parameters, seconds, Unit::Seconds);
     }
 }
 

@@ -224,6 +224,62 @@ fn the_table_fits_its_width_and_marks_what_was_disturbed() {
     assert!(marked.count() >= 2, "the row and the summary");
 }
 
+/// The table's lines as text.
+fn text_of(report: &Report) -> Vec<String> {
+    let line = |line: Vec<quarrier_gauge::report::Span>| -> String {
+        line.into_iter().map(|span| span.text).collect()
+    };
+    table(report, 160).into_iter().map(line).collect()
+}
+
+#[test]
+fn latency_under_load_is_a_curve_in_the_order_of_the_load() {
+    let report = made_up::report(1);
+    let lines = text_of(&report);
+    let first = lines.iter().position(|line| line.contains("latency under load")).unwrap();
+    let curve = &lines[first..first + 5];
+    assert!(curve.iter().all(|line| line.contains("others read ")), "{curve:#?}");
+    assert!(!lines[first + 5].contains("others read"), "{curve:#?}");
+    assert!(
+        curve[0].contains("others read 1.1") && curve[4].contains("others read 9"),
+        "{curve:#?}"
+    );
+    assert!(curve[0].contains("101 ns") || curve[0].contains("100 ns"), "{curve:#?}");
+    assert!(!lines.iter().any(|line| line.contains("load beside latency")));
+    let page = html(&report, &[]);
+    check_page(&page);
+    let drawing = parts(&page, "aria-label=\"Latency under load\"", "</figure>").next().unwrap();
+    assert_eq!(drawing.matches("beside ").count(), 5);
+    assert!(page.contains("<td>load beside latency</td>"), "among all readings");
+}
+
+#[test]
+fn cpus_and_nodes_are_matrices() {
+    let mut report = made_up::report(1);
+    let lines = text_of(&report);
+    let row = |start: &str| lines.iter().find(|line| line.contains(start)).unwrap();
+    assert!(row("from CPU 0, 3 CPUs").contains(" at CPU "), "{lines:#?}");
+    assert!(row("from CPU 1, 2 CPUs").contains(" at CPU 3"), "its slowest: {lines:#?}");
+    assert!(row("from node 1, 2 nodes").contains(" at node 0"), "{lines:#?}");
+    assert!(lines[0].contains(" · 2 NUMA nodes"), "{}", lines[0]);
+    let page = html(&report, &[]);
+    check_page(&page);
+    let table = page.split("<h3>Core to core</h3>").nth(1).unwrap();
+    let table = table.split("</table>").next().unwrap();
+    assert_eq!(table.matches("<tr>").count(), 1 + 3);
+    assert_eq!(table.matches(" ns").count(), 6);
+    assert!(table.contains("from CPU 2") && table.contains("to 3"), "{table}");
+    // A report from elsewhere may have any numbers.
+    let first = report.readings.iter().position(|r| r.measurement == "core to core").unwrap();
+    for place in 0..200_u64 {
+        let mut more = report.readings[first].clone();
+        more.parameters = more.parameters.with("from_cpu", place << 50).with("to_cpu", place << 40);
+        report.readings.push(more);
+    }
+    check_page(&html(&report, &[]));
+    assert!(text_of(&report).len() > lines.len());
+}
+
 /// The parts of `page` between `start` and the next `end`.
 fn parts<'p>(page: &'p str, start: &'p str, end: &'p str) -> impl Iterator<Item = &'p str> {
     page.split(start).skip(1).filter_map(move |rest| Some(rest.split_once(end)?.0))

@@ -6,10 +6,11 @@ use quarrier_report::chart::{Axis, Bar, Chart, Point, bars};
 use quarrier_report::number::{count, counted, exact_bytes, number, percent};
 use quarrier_report::page::{Key, cells, details, figure, legend, section as card, table as wide};
 
-use super::{disturbance, mark};
+use super::{disturbance, mark, shared};
 use crate::reading::{Area, Percentiles, Reading, Unit};
 use crate::report::figure::{Figure, Group, Sweep};
-use crate::report::{Ceilings, Report, quantity, words};
+use crate::report::matrix::Matrix;
+use crate::report::{Ceilings, Report, load, quantity, words};
 
 /// Maximum number of histograms of one measurement.
 const HISTOGRAMS_MAX: usize = 6;
@@ -24,8 +25,16 @@ const WIDE_POINTS: usize = 10;
 /// Renders the section of `area`.
 pub(super) fn section(report: &Report, area: Area, groups: &[&Group<'_>]) -> Markup {
     let mut drawn = Drawn::default();
+    let all: Vec<Group<'_>> = groups.iter().map(|&group| group.clone()).collect();
     for group in groups {
-        show(report, group, &mut drawn);
+        let curves = load::curves(group, &all);
+        if let Some(matrix) = Matrix::of(group) {
+            drawn.push(shared::matrix(&sentence(group.measurement), &matrix));
+        } else if !curves.is_empty() {
+            drawn.row.push(shared::curve(&sentence(group.measurement), &curves));
+        } else if !load::is_load(group) {
+            show(report, group, &mut drawn);
+        }
     }
     let content = html! {
         (best(report, groups))
@@ -126,7 +135,7 @@ fn bar(name: String, under: String, reading: &Reading) -> Bar {
 }
 
 /// The standard deviation as a share of the value: `± 0.4 %`.
-fn spread(reading: &Reading) -> String {
+pub(super) fn spread(reading: &Reading) -> String {
     let share = reading.stddev / reading.value;
     if share.is_finite() { format!("± {}", percent(share)) } else { String::new() }
 }
@@ -207,12 +216,12 @@ fn heading(measurement: &str, how: &str) -> String {
 
 /// The heights of a point and its error bar: down to a tenth of its value, since a logarithmic axis has no
 /// 0.
-fn heights(point: &Point) -> [f64; 3] {
+pub(super) fn heights(point: &Point) -> [f64; 3] {
     let (low, high) = point.spread;
     [low.max(point.value / 10.0), point.value, high]
 }
 
-fn ends(values: impl Iterator<Item = f64>) -> (f64, f64) {
+pub(super) fn ends(values: impl Iterator<Item = f64>) -> (f64, f64) {
     let some = values.filter(|value| value.is_finite() && *value > 0.0);
     some.fold((f64::INFINITY, 0.0), |(least, most), value| (least.min(value), most.max(value)))
 }

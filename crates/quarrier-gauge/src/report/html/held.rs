@@ -45,6 +45,7 @@ fn machine(report: &Report) -> Vec<(&'static str, String)> {
             },
         ),
         ("caches", caches.join(", ")),
+        ("NUMA nodes", if machine.nodes > 0 { count(machine.nodes.into()) } else { String::new() }),
         ("memory", size(machine.memory_bytes)),
         ("pages", size(machine.page_bytes)),
         ("huge pages", machine.huge_pages.clone()),

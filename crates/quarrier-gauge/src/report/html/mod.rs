@@ -3,7 +3,7 @@
 //! ```text
 //! Report ── page      header, the main numbers, whether to trust them
 //!        ── roofs     the roofline
-//!        ── area      bars, sweeps, histograms, readings
+//!        ── area      bars, sweeps, histograms, readings; shared: matrices, latency under load
 //!        ── against   the change of each reading
 //!        ── held      machine and conditions
 //! ```
@@ -16,6 +16,7 @@ mod area;
 mod held;
 mod page;
 mod roofs;
+mod shared;
 
 use maud::{Markup, Render, html};
 
