@@ -1,9 +1,12 @@
 # Every target, or the script that it runs, prints what it does first. `make help` lists the targets.
 
 .DEFAULT_GOAL := help
-.PHONY: help all demo test docs bench install install-lib dist cluster test-cluster
+.PHONY: help all demo test docs bench install install-lib dist cluster test-cluster test-free-threaded
 
 PREFIX ?= /usr/local
+
+# A free-threaded Python for the tests of its wheel.
+FREE_THREADED_PYTHON ?= python3.14t
 
 # A fresh rustup and Debian's system tools are often not on the path of a plain user.
 export PATH := $(PATH):$(HOME)/.cargo/bin:/usr/sbin:/sbin
@@ -36,6 +39,10 @@ test: ## Set up and run all tests
 test-cluster: ## Set up and run the tests of quarrier-cluster
 	@scripts/setup.sh rust
 	cargo test --locked --manifest-path crates/quarrier-cluster/Cargo.toml --target-dir "$${CARGO_TARGET_DIR:-target}"
+
+test-free-threaded: ## Set up and test the Python package with FREE_THREADED_PYTHON (python3.14t)
+	@scripts/setup.sh rust python
+	scripts/python.sh test-free-threaded "$(FREE_THREADED_PYTHON)"
 
 test-arm: ## Set up and run the tests of the engines for 64-bit Arm, in an emulator
 	@scripts/setup.sh rust arm

@@ -93,4 +93,13 @@ esac
 clean "$lab/venv/bin" python -m pip install --quiet --disable-pip-version-check --no-index \
     --find-links "$dist" --find-links "$lab/wheels" 'quarrier[sql]'
 try pip "$lab/venv/bin" --python "$lab/venv/bin/python"
+if free=$(command -v python3.14t); then
+    say "the packages for $free"
+    "$free" -m venv "$lab/free"
+    "$lab/free/bin/python" -m pip install --quiet --disable-pip-version-check --only-binary :all: \
+        --find-links "$dist" 'quarrier[sql]'
+    said=$(clean "$lab/free/bin" python -W error -c \
+        'import sys, quarrier; print(len(quarrier.search(b"abc", "b")), sys._is_gil_enabled())')
+    [ "$said" = "1 False" ] || fail "$free: $said"
+fi
 say "all checks passed"

@@ -62,16 +62,18 @@ make_debian_package() {
     fi
 }
 
-# make_wheel CRATE MODULE PROGRAM: a package with the program inside, which pip installs beside python.
+# make_wheel CRATE MODULE PROGRAM [OPTION...]: a package with the program inside, which pip installs beside
+# python.
 make_wheel() {
     crate=crates/$1
     data=$crate/$2.data
     mkdir -p "$data/scripts"
     cp "$work/$name/bin/$3" "$data/scripts/"
+    shift 3
     cp "$work/THIRD-PARTY-LICENCES" "$crate/"
     built=0
     (cd "$crate" && "$maturin" build --locked --profile "$profile" --out "$out" --quiet \
-        --sbom-include "$out/$name.cdx.json") || built=$?
+        --sbom-include "$out/$name.cdx.json" "$@") || built=$?
     rm -rf "$data" "$crate/THIRD-PARTY-LICENCES"
     return "$built"
 }
@@ -82,6 +84,13 @@ make_wheels() {
     say "the Python packages"
     make_wheel quarrier-python quarrier._light quarrier
     make_wheel quarrier-python-sql quarrier_sql._native quarrier-sql
+    # A free-threaded interpreter has no stable ABI: each version needs packages of its own. PyO3 supports
+    # them from 3.14 on.
+    if free=$(command -v python3.14t); then
+        say "the Python packages for $free"
+        make_wheel quarrier-python quarrier._light quarrier --interpreter "$free"
+        make_wheel quarrier-python-sql quarrier_sql._native quarrier-sql --interpreter "$free"
+    fi
     for wheel in "$out"/*.whl; do
         # Prints the systems on which each can be installed, by the requirements of its programs and
         # libraries.

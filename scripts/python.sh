@@ -1,6 +1,8 @@
 #!/bin/sh
 # Builds the Python packages into .venv and tests them: python.sh build|test|check
 # 'check' runs formatting, lints and types. Run scripts/setup.sh python first.
+# python.sh test-free-threaded PYTHON: builds a wheel for this free-threaded interpreter, into
+# target/free-threaded, and tests it there.
 set -eu
 
 cd "$(dirname "$0")/.."
@@ -31,6 +33,40 @@ build_sql() {
     ln -sf "$built/libquarrier_sql_native.so" crates/quarrier-python-sql/python/quarrier_sql/_native.abi3.so
 }
 
+# Tests that need no package without wheels for free-threaded interpreters, such as numba, pandas and polars.
+test_free_threaded() {
+    python=$(command -v "$1") || {
+        echo "python: there is no $1; a free-threaded interpreter is needed, such as python3.14t" >&2
+        exit 1
+    }
+    "$python" -c 'import sys, sysconfig
+sys.exit(sys.version_info < (3, 14) or not sysconfig.get_config_var("Py_GIL_DISABLED"))' || {
+        echo "python: $1 is not free-threaded Python 3.14 or newer; give the path of one, such as python3.14t" >&2
+        exit 1
+    }
+    folder=${CARGO_TARGET_DIR:-target}/free-threaded
+    rm -rf "$folder"
+    mkdir -p "$folder"
+    folder=$(cd "$folder" && pwd)
+    # The stable ABI does not exist for it: PyO3 and maturin then build for this version alone.
+    (cd crates/quarrier-python && maturin build --locked --quiet --interpreter "$python" --out "$folder" >/dev/null)
+    "$python" -m venv "$folder/venv"
+    "$folder/venv/bin/python" -m pip install --quiet --disable-pip-version-check --only-binary :all: \
+        -r crates/quarrier-python/requirements-free-threaded.txt "$folder"/quarrier-*.whl
+    cd crates/quarrier-python
+    PATH=$folder/venv/bin:$PATH VIRTUAL_ENV=$folder/venv
+    python -m pytest --without-sql tests/test_free_threaded.py tests/test_interrupt.py tests/test_open.py tests/test_search.py \
+        tests/test_sparse_*.py tests/test_store.py tests/test_table.py
+    # In a process without other threads, where workers are forked.
+    python -m pytest --without-sql -k 'not numba' tests/test_parallel_array.py tests/test_parallel_faults.py \
+        tests/test_parallel_process.py tests/test_parallel_re*.py tests/test_parallel_scan.py \
+        tests/test_parallel_state.py tests/test_parallel_submit.py
+}
+
+[ "${1:-}" != test-free-threaded ] || [ $# -ne 2 ] || {
+    test_free_threaded "$2"
+    exit
+}
 case "$*" in
     build)
         build
@@ -59,7 +95,7 @@ case "$*" in
         exit "$failed"
         ;;
     *)
-        echo "usage: python.sh build|test|check" >&2
+        echo "usage: python.sh build|test|check, or python.sh test-free-threaded PYTHON" >&2
         exit 2
         ;;
 esac
