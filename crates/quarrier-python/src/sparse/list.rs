@@ -6,6 +6,7 @@
 
 use pyo3::ffi;
 use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyList, PyTuple};
 use quarrier_sparse::Span;
 
@@ -15,6 +16,9 @@ use super::number::Number;
 const COLLECTED_FROM: usize = 700;
 
 /// Disables the garbage collector until it is dropped.
+///
+/// The switch belongs to the whole interpreter. Its lock, which the caller holds, keeps other threads from
+/// using it meanwhile.
 struct NoCollection<'py> {
     was_enabled: bool,
     _py: Python<'py>,
@@ -36,9 +40,19 @@ impl Drop for NoCollection<'_> {
     }
 }
 
+/// Whether one thread at a time runs Python. A free-threaded interpreter has no such lock; its collector has
+/// no generations, and rarely scans new objects.
+fn has_lock(py: Python<'_>) -> bool {
+    static HAS_LOCK: PyOnceLock<bool> = PyOnceLock::new();
+    let ask = || -> PyResult<bool> { py.import("sys")?.call_method0("_is_gil_enabled")?.extract() };
+    // Older versions do not have the function, but always the lock.
+    *HAS_LOCK.get_or_init(py, || ask().unwrap_or(true))
+}
+
 /// `[(offset, length), …]`.
 pub(super) fn of_spans<'py>(py: Python<'py>, spans: &[Span]) -> PyResult<Bound<'py, PyList>> {
-    let _no_collection = (spans.len() >= COLLECTED_FROM).then(|| NoCollection::new(py));
+    let is_long = spans.len() >= COLLECTED_FROM;
+    let _no_collection = (is_long && has_lock(py)).then(|| NoCollection::new(py));
     // SAFETY: this thread is attached to the interpreter, as `py` shows. PyList_New returns a new
     // list, or null with an exception set, which `from_owned_ptr_or_err` handles. Its places are
     // null until the loop below fills them; a list with null places may be dropped.

@@ -8,6 +8,7 @@ use arrow_array::{Array, RecordBatch, RecordBatchIterator, RecordBatchReader, St
 use arrow_schema::{ArrowError, SchemaRef};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
+use pyo3::sync::critical_section::with_critical_section;
 use pyo3::types::{PyCapsule, PyTuple};
 use quarrier_messages::Table;
 
@@ -50,10 +51,15 @@ pub(super) fn import(data: &Bound<'_, PyAny>, workers: usize) -> PyResult<Table>
 fn of_stream(capsule: &Bound<'_, PyAny>) -> PyResult<(SchemaRef, Batches)> {
     let capsule = capsule.cast::<PyCapsule>()?;
     let stream = capsule.pointer_checked(Some(STREAM))?.cast::<FFI_ArrowArrayStream>();
-    // SAFETY: by the Arrow PyCapsule interface, a capsule of this name, which `pointer_checked` has
-    // compared, points to an initialised stream. `from_raw` moves it out and leaves one that is
-    // released, so that the capsule's destructor does not release it again.
-    let reader = unsafe { ArrowArrayStreamReader::from_raw(stream.as_ptr()) }.map_err(arrow)?;
+    // Two threads may pass the same capsule: without an interpreter's lock, both could move it out.
+    let stream = with_critical_section(capsule.as_any(), || {
+        // SAFETY: by the Arrow PyCapsule interface, a capsule of this name, which `pointer_checked` has
+        // compared, points to an initialised stream. `from_raw` moves it out and leaves one that is
+        // released, so that the capsule's destructor does not release it again. The critical section
+        // excludes other threads that execute this code.
+        unsafe { FFI_ArrowArrayStream::from_raw(stream.as_ptr()) }
+    });
+    let reader = ArrowArrayStreamReader::try_new(stream).map_err(arrow)?;
     Ok((reader.schema(), Box::new(reader)))
 }
 
@@ -61,15 +67,21 @@ fn of_array(capsules: &Bound<'_, PyAny>) -> PyResult<(SchemaRef, Batches)> {
     let pair = capsules.cast::<PyTuple>()?;
     let (schema, array) = (pair.get_item(0)?, pair.get_item(1)?);
     let schema = schema.cast::<PyCapsule>()?.pointer_checked(Some(SCHEMA))?;
-    let array = array.cast::<PyCapsule>()?.pointer_checked(Some(ARRAY))?;
-    // SAFETY: by the Arrow PyCapsule interface, capsules of these names, which `pointer_checked`
-    // has compared, point to an initialised schema and to an initialised array. The schema is only
-    // borrowed while its capsule lives. `from_raw` moves the array out and leaves one that is
-    // released.
-    let data = unsafe {
-        let array = FFI_ArrowArray::from_raw(array.cast::<FFI_ArrowArray>().as_ptr());
-        from_ffi(array, schema.cast::<FFI_ArrowSchema>().as_ref())
-    };
+    let held = array.cast::<PyCapsule>()?;
+    let array = held.pointer_checked(Some(ARRAY))?;
+    // As for streams.
+    let array = with_critical_section(held.as_any(), || {
+        // SAFETY: by the Arrow PyCapsule interface, a capsule of this name, which `pointer_checked` has
+        // compared, points to an initialised array. `from_raw` moves it out and leaves one that is
+        // released. The critical section excludes other threads that execute this code.
+        unsafe { FFI_ArrowArray::from_raw(array.cast::<FFI_ArrowArray>().as_ptr()) }
+    });
+    if array.is_released() {
+        return Err(PyValueError::new_err("the Arrow data was passed on already"));
+    }
+    // SAFETY: as above, the schema's capsule points to an initialised schema, which is only borrowed while
+    // its capsule lives; the array is not released, and describes data of that schema.
+    let data = unsafe { from_ffi(array, schema.cast::<FFI_ArrowSchema>().as_ref()) };
     let data = data.map_err(arrow)?;
     if !matches!(data.data_type(), arrow_schema::DataType::Struct(_)) {
         let message = "a table is made of columns with names, not of one array";
