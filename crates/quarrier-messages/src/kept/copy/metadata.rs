@@ -95,7 +95,8 @@ mod tests {
     fn tables_and_publishers_are_read_as_written_and_no_shorter() {
         let (names, _) = Catalog::default().with("t", 0).unwrap();
         let definitions = Catalog::of_texts([(1, "integer - n\n".to_string())]);
-        let mut retained = Retained { removed: 7, ..Retained::default() };
+        let mut retained = Retained::default();
+        retained.removed = 7;
         retained.set(1, crate::kept::retained::Bounds { from: 9, ..Default::default() });
         let tables = Tables { names, definitions, retained };
         let bytes = tables.to_bytes();
