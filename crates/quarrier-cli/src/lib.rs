@@ -11,8 +11,8 @@
 
 mod args;
 pub use args::{
-    ClusterCommand, Query, QueryFormat, Serve, build, cluster_arguments, query_arguments,
-    serve_arguments,
+    ClusterCommand, Query, QueryCluster, QueryFormat, Serve, build, cluster_arguments,
+    query_arguments, serve_arguments,
 };
 
 mod cluster;
@@ -20,9 +20,12 @@ pub use cluster::{Answer, CLUSTER_VARIABLE, Cluster, ClusterJob, TakeAnswer};
 
 mod commands;
 pub use commands::carve::what_to_try;
-pub use commands::packed::{PACKED_BYTES_MAX, PackedCarve, PackedRequest, PackedSearch};
+pub use commands::packed::{
+    PACKED_BYTES_MAX, PackedCarve, PackedQuery, PackedRequest, PackedSearch,
+};
 pub use commands::query::account::{QueryAccount, memory_bytes_per_second};
 pub use commands::search::request::search_of_words;
+pub use commands::spread::{absolute_name, unit_bytes_for};
 
 mod output;
 pub use output::standard::{StandardOutput, end, has_failed};
@@ -101,11 +104,17 @@ fn obeyed(parquet: Option<&dyn ColumnReader>, cluster: Option<&dyn Cluster>) -> 
         args::Parsed::Gauge(gauge) => commands::gauge::run(&gauge),
         args::Parsed::Load(load) => commands::load::run(&load),
         args::Parsed::Reindex(reindex) => commands::load::reindex(&reindex),
-        args::Parsed::Query => commands::query::run(),
+        args::Parsed::Query { is_on_cluster: true } => commands::cluster::hand_over(1),
+        args::Parsed::Query { is_on_cluster: false } => commands::query::run(),
         args::Parsed::Serve => commands::query::serve(),
         args::Parsed::Cluster => commands::cluster::hand_over(2),
         args::Parsed::Done(outcome) => outcome,
     }
+}
+
+/// Becomes `quarrier-cluster`, with the arguments of `quarrier-sql`. Returns the exit code if it cannot.
+pub fn query_on_cluster() -> u8 {
+    commands::cluster::hand_over_query() as u8
 }
 
 /// Prints an error in one line on standard error.

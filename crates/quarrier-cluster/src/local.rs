@@ -59,9 +59,10 @@ pub(crate) fn run(workers: usize, command: &[OsString]) -> Result<u8, String> {
     if let Some(first) = command.first()
         && first != "search"
         && first != "carve"
+        && first != "query"
     {
         return Err(format!(
-            "a cluster does not run '{}'; it runs search and carve",
+            "a cluster does not run '{}'; it runs search, carve and query",
             first.display()
         ));
     }

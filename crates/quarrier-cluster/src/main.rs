@@ -1,5 +1,5 @@
-//! `quarrier-cluster`: searches and carves on many machines, by Apache DataFusion Ballista. `quarrier cluster`,
-//! `quarrier search --cluster` and `quarrier carve --cluster` run it.
+//! `quarrier-cluster`: searches, carves and queries on many machines, by Apache DataFusion Ballista. `quarrier
+//! cluster` and `--cluster` of `quarrier search`, `carve` and `query` run it.
 //!
 //! ```text
 //!  client: sources ─→ units ─→ plan ────→ scheduler (Ballista: tasks, retries) ←─ door: begun units, requests
@@ -16,6 +16,7 @@ mod http;
 mod kubernetes;
 mod local;
 mod plan;
+mod query;
 mod run;
 mod runner;
 mod scheduler;
@@ -38,7 +39,17 @@ fn main() -> ExitCode {
     if arguments.first().is_some_and(|first| first == "search" || first == "carve") {
         return run_on(&client::Client);
     }
+    if arguments.first().is_some_and(|first| first == "query") {
+        return guarded(|| query(arguments[1..].to_vec()));
+    }
     guarded(|| obey(arguments))
+}
+
+/// Runs a query on a cluster. Returns the exit code.
+fn query(arguments: Vec<OsString>) -> u8 {
+    let code = quarrier_sql::query(arguments, Some(&query::connect));
+    query::wait_for_runs();
+    code
 }
 
 /// Runs a command of the cluster. Returns the exit code.

@@ -17,6 +17,7 @@ use quarrier_cli::{PackedCarve, PackedRequest, what_to_try};
 use quarrier_core::threads;
 use quarrier_units::{CarveUnits, Error, Results, SourceUnits, Stored, Unit, UnitSearch};
 
+use crate::query::UnitQuery;
 use crate::task::Task;
 
 /// The number of requests whose threads are kept.
@@ -89,6 +90,11 @@ impl Runner {
             PackedRequest::Carve(packed) => {
                 let request = packed.request(cores).map_err(CannotStart::Request)?;
                 let mut units = UnitCarve::new(&packed, request, results, own_stop);
+                threads::alone("units", move || serve(&receiver, &mut units, &opener))
+            }
+            PackedRequest::Query(packed) => {
+                let mut units = UnitQuery::new(&packed, results, cores, own_stop)
+                    .map_err(CannotStart::Request)?;
                 threads::alone("units", move || serve(&receiver, &mut units, &opener))
             }
         };

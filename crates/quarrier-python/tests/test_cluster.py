@@ -9,6 +9,8 @@ import subprocess
 import sys
 from collections.abc import Iterator
 
+import pyarrow.csv
+import pyarrow.parquet
 import pytest
 
 import quarrier
@@ -97,6 +99,21 @@ def test_carving_has_the_files_of_one_process(
     for row in rows:
         assert (tmp_path / "out" / row["path"]).read_bytes() == GIF
     assert len(lab.carve(disks[0], valid_only=True)) == 1
+
+
+def test_a_statement_has_the_rows_of_one_process(
+    lab: cluster.Cluster, tmp_path: pathlib.Path
+) -> None:
+    messages = tmp_path / "orders.csv"
+    messages.write_text("id,qty\n" + "".join(f"{row},{row % 7}\n" for row in range(500)))
+    file = tmp_path / "orders.parquet"
+    pyarrow.parquet.write_table(pyarrow.csv.read_csv(messages), file)
+    rows = lab.sql("SELECT qty, count(*) AS n FROM o GROUP BY qty ORDER BY qty", tables={"o": file})
+    assert rows.to_pylist() == [{"qty": qty, "n": len(range(qty, 500, 7))} for qty in range(7)]
+    with pytest.raises(quarrier.QuarrierError, match="is not spread"):
+        lab.sql(f"SELECT count(*) FROM '{messages}'")
+    with pytest.raises(quarrier.QuarrierError, match="nothing"):
+        lab.sql("SELECT nothing FROM o", tables={"o": file})
 
 
 def test_errors_have_the_message_of_the_program(

@@ -16,6 +16,9 @@ mod at_once;
 
 mod ceiling;
 
+mod command;
+pub use command::{Connect, query, run_server as serve};
+
 mod dialect;
 
 mod engine;
@@ -28,6 +31,7 @@ mod error;
 pub use error::{Cause, Error, Result};
 
 mod files;
+pub use files::{Spread, SpreadFragment, Spreading, TakeRows, UnitExec, UnitScan};
 
 mod function;
 
@@ -58,3 +62,5 @@ mod scan;
 
 mod server;
 pub use server::{Served, Serving};
+
+mod stack;

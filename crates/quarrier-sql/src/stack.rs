@@ -1,7 +1,7 @@
 //! The stack sizes of threads that parse and run statements.
 
+use crate::{WORDS_MAX, WORDS_ON_ANY_STACK};
 use quarrier_core::meminfo;
-use quarrier_sql::{WORDS_MAX, WORDS_ON_ANY_STACK};
 
 /// With a smaller limit on the address space, large stacks do not fit.
 const ADDRESSES_MIN: u64 = 2 << 30;

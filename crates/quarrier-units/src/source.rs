@@ -85,6 +85,12 @@ impl SourceUnits {
         self.opened.notice_line()
     }
 
+    /// The source, as this process opens it.
+    #[must_use]
+    pub fn named(&self) -> &Named {
+        &self.named
+    }
+
     /// The number of units; 0 for an empty source.
     #[must_use]
     pub fn len(&self) -> u64 {
@@ -146,7 +152,7 @@ impl SourceUnits {
     ///
     /// # Errors
     /// [`Error::Changed`].
-    pub(crate) fn check_version(&self) -> Result<()> {
+    pub fn check_version(&self) -> Result<()> {
         match Version::of(&self.named, &self.opened)? == self.whole.version {
             true => Ok(()),
             false => Err(Error::Changed { name: self.whole.source.clone() }),

@@ -61,6 +61,7 @@ pub enum ClusterCommand {
 const EXAMPLES: &str = "\
 Examples:
   quarrier cluster local --workers 4 -- search -f patterns.txt 'images/*.dd'
+  quarrier cluster local --workers 4 -- query \"SELECT count(*) FROM 'a/*.parquet'\"
   quarrier cluster scheduler
   quarrier cluster worker 127.0.0.1:50050
   quarrier search -f patterns.txt 'images/*.dd' --cluster 127.0.0.1:50050
@@ -68,18 +69,18 @@ Examples:
   quarrier cluster status 127.0.0.1:50050
   quarrier cluster kubernetes --workers 64 --image lab/quarrier > cluster.yaml
 
-A scheduler hands out units, ranges of sources to search or whole sources to
-carve, to workers; a unit whose worker ends is given to another one. 'quarrier
-search --cluster HOST:PORT', 'quarrier carve --cluster HOST:PORT', or the
-variable QUARRIER_CLUSTER of the environment, sends the work to a cluster. The
-rows are those of the command without a cluster. Every worker must find the
-sources, and the folders of -o and --to, by the same names, and have the
-credentials of its buckets in its own environment.
+A scheduler hands out units to workers: ranges of sources to search or of
+Parquet files to query, or whole sources to carve. A unit whose worker ends is
+given to another one. 'quarrier search --cluster HOST:PORT', also carve and
+query, or the variable QUARRIER_CLUSTER of the environment, sends the work to a
+cluster. The rows are those of the command without a cluster. Every worker must
+find the sources, and the folders of -o and --to, by the same names, and have
+the credentials of its buckets in its own environment.
 
 A scheduler can be reached by this machine only, unless --tls names a folder
 with ca.crt, tls.crt and tls.key: then all parts of the cluster prove by their
 certificates that they belong to it. QUARRIER_CLUSTER_TLS names that folder for
-search and carve.
+search, carve and query.
 
 A third program, quarrier-cluster, does the work; 'make cluster' builds it.
 

@@ -31,7 +31,7 @@ pub(crate) use gauge::{Gauge, Measure, Task};
 pub(crate) use load::{Load, Reindex};
 pub(crate) use mount::Mount;
 pub(crate) use query::sql_command;
-pub use query::{Query, QueryFormat, query_arguments};
+pub use query::{Query, QueryCluster, QueryFormat, query_arguments};
 pub(crate) use search::{PatternArg, Search, Shown, of_words};
 pub use serve::{Serve, serve_arguments};
 pub(crate) use units::{PlannedNodes, Units};
@@ -66,7 +66,10 @@ pub(crate) enum Parsed {
     Load(Box<Load>),
     Reindex(Box<Reindex>),
     /// The arguments belong to `quarrier query`, which the other binary runs.
-    Query,
+    Query {
+        /// Whether the third binary runs it, on a cluster.
+        is_on_cluster: bool,
+    },
     /// The arguments belong to `quarrier serve`, which the other binary runs.
     Serve,
     /// The arguments belong to `quarrier cluster`, which the third binary runs.
@@ -123,7 +126,9 @@ pub(crate) fn parse() -> Parsed {
         Some(("reindex", matches)) => {
             load::parse_reindex(matches).map(|reindex| Parsed::Reindex(Box::new(reindex)))
         }
-        Some(("query", _)) => Ok(Parsed::Query),
+        Some(("query", matches)) => {
+            Ok(Parsed::Query { is_on_cluster: query::is_on_cluster(matches) })
+        }
         Some(("serve", _)) => Ok(Parsed::Serve),
         Some(("cluster", _)) => Ok(Parsed::Cluster),
         Some(("completions", matches)) => completions::parse(matches),

@@ -9,6 +9,7 @@ use quarrier::OpenOptions;
 
 use super::cache::{header_arg, headers_alone};
 use super::load::data_arg;
+use super::units::{cluster_of_environment, is_given, say_without_cluster};
 use super::{auto_count, color_arg, flag, quiet_arg, stats_arg, version, workers_arg, wrong};
 use crate::log::{self, log_arg};
 use crate::quantity::size_in;
@@ -19,6 +20,8 @@ use crate::quantity::size_in;
 pub struct Query {
     /// The statements; `None` to read them from a prompt, a file or standard input.
     pub sql: Option<String>,
+    /// The cluster that reads files; `None` if this process reads them.
+    pub cluster: Option<QueryCluster>,
     /// Names for files: the name, and the file or glob.
     pub tables: Vec<(String, String)>,
     /// The data folder, whose tables statements can name.
@@ -46,6 +49,18 @@ pub struct Query {
     /// Whether to print only the answers.
     pub quiet: bool,
 }
+
+/// The cluster of a query.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct QueryCluster {
+    /// The address of the scheduler.
+    pub at: String,
+    /// Whether the command line names it: then a statement that it cannot read for is an error.
+    pub is_required: bool,
+}
+
+/// Options that a query on a cluster does not have.
+const NOT_ON_CLUSTERS: [&str; 3] = ["concurrent", "data", "header"];
 
 /// How `quarrier-sql` writes rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -146,6 +161,17 @@ pub(super) fn command() -> Command {
                 .value_parser(seconds)
                 .help("Maximum time for a statement"),
         )
+        .arg(
+            Arg::new("cluster")
+                .long("cluster")
+                .value_name("HOST:PORT")
+                .value_parser(value_parser!(String))
+                .conflicts_with_all(NOT_ON_CLUSTERS)
+                .help(
+                    "Read, filter and group Parquet files on the workers of this cluster, see \
+                     'quarrier cluster'; all of them must find the files by the same names",
+                ),
+        )
         .args([workers_arg("Threads that read and evaluate")])
         .arg(
             Arg::new("max-memory")
@@ -195,9 +221,37 @@ pub(super) fn seconds(text: &str) -> Result<Duration, String> {
     Duration::try_from_secs_f64(seconds).ok().filter(|time| !time.is_zero()).ok_or_else(wrong)
 }
 
+/// Whether a cluster runs the query.
+pub(super) fn is_on_cluster(matches: &ArgMatches) -> bool {
+    is_given(matches, "cluster")
+        || (cluster_of_environment().is_some() && not_on_clusters(matches).is_none())
+}
+
+/// An option that a query on a cluster does not have.
+fn not_on_clusters(matches: &ArgMatches) -> Option<&'static str> {
+    NOT_ON_CLUSTERS.into_iter().find(|id| is_given(matches, id))
+}
+
+/// The cluster that the options or the environment name. If it cannot run a query with these options, a line
+/// says so.
+fn cluster_of(matches: &ArgMatches) -> Option<QueryCluster> {
+    if let Some(at) = matches.get_one::<String>("cluster") {
+        return Some(QueryCluster { at: at.clone(), is_required: true });
+    }
+    let at = cluster_of_environment()?;
+    match not_on_clusters(matches) {
+        None => Some(QueryCluster { at, is_required: false }),
+        Some(id) => {
+            say_without_cluster("answers", &format!("--{id}"));
+            None
+        }
+    }
+}
+
 fn parse(matches: &ArgMatches) -> Result<Query, String> {
     Ok(Query {
         sql: matches.get_one("sql").cloned(),
+        cluster: cluster_of(matches),
         tables: matches.get_many("table").unwrap_or_default().cloned().collect(),
         data: matches.get_one("data").cloned(),
         concurrent: matches.get_one("concurrent").cloned(),

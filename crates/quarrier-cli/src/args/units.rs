@@ -270,19 +270,33 @@ fn cluster_of(
     if let Some(cluster) = matches.get_one::<String>("cluster") {
         return Some(cluster.clone());
     }
-    let cluster = std::env::var(CLUSTER_VARIABLE).ok().filter(|cluster| !cluster.is_empty())?;
-    let is_given =
-        |id: &&str| matches.value_source(id) == Some(clap::parser::ValueSource::CommandLine);
+    let cluster = cluster_of_environment()?;
+    let is_given = |id: &&str| is_given(matches, id);
     let mut sources = matches.get_many::<OsString>("source").unwrap_or_default();
     let reason = match others.into_iter().find(is_given) {
         Some(id) => format!("--{id}"),
         None if sources.any(|source| source == "-") => "standard input".to_string(),
         None => return Some(cluster),
     };
+    say_without_cluster(does, &reason);
+    None
+}
+
+/// The cluster that the environment names.
+pub(super) fn cluster_of_environment() -> Option<String> {
+    std::env::var(CLUSTER_VARIABLE).ok().filter(|cluster| !cluster.is_empty())
+}
+
+/// Whether the command line has an option.
+pub(super) fn is_given(matches: &ArgMatches, id: &str) -> bool {
+    matches.value_source(id) == Some(clap::parser::ValueSource::CommandLine)
+}
+
+/// Says that this process `does` the work, although the environment names a cluster.
+pub(super) fn say_without_cluster(does: &str, reason: &str) {
     complain(&format!(
         "this process {does}, without the cluster of {CLUSTER_VARIABLE}, because of {reason}"
     ));
-    None
 }
 
 /// Parses the options; `None` if the search does not run unit by unit.

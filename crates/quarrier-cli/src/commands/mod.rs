@@ -18,7 +18,7 @@ mod program;
 pub(crate) mod query;
 mod results;
 pub(crate) mod search;
-mod spread;
+pub(crate) mod spread;
 pub(crate) mod verify;
 
 use std::ffi::OsString;

@@ -71,7 +71,7 @@ impl Spread<'_> {
             }
             for unit in source.units() {
                 if !(self.has)(&unit).map_err(|error| error.to_string())? {
-                    let name = absolute(&unit.name)?;
+                    let name = absolute_name(&unit.name)?;
                     units.push((unit, name));
                 }
             }
@@ -129,7 +129,10 @@ impl Receiving<'_> {
 }
 
 /// The name by which a process in any folder finds a source.
-fn absolute(name: &OsStr) -> Result<OsString, String> {
+///
+/// # Errors
+/// A message for the user.
+pub fn absolute_name(name: &OsStr) -> Result<OsString, String> {
     if is_remote(&name.to_string_lossy()) {
         return Ok(name.to_os_string());
     }
@@ -142,7 +145,7 @@ fn absolute(name: &OsStr) -> Result<OsString, String> {
 /// # Errors
 /// A message for the user.
 pub(super) fn absolute_place(to: &OsStr) -> Result<OsString, String> {
-    absolute(to)
+    absolute_name(to)
 }
 
 /// A size for units of these sources: large enough to cost little each, small enough for all workers to have
@@ -161,6 +164,11 @@ pub(super) fn unit_bytes(
         let source = SourceUnits::open(named, opener, range, u64::MAX);
         total = total.saturating_add(source.map_or(0, |source| source.bytes()));
     }
+    unit_bytes_for(total)
+}
+
+/// A size for units of sources that have `total` bytes together.
+pub fn unit_bytes_for(total: u64) -> u64 {
     (total / UNITS_WANTED).next_multiple_of(1 << 20).clamp(UNIT_BYTES_MIN, UNIT_BYTES_MAX)
 }
 

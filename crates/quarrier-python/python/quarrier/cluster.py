@@ -1,4 +1,4 @@
-"""Searches and carves on the workers of a cluster, by the program `quarrier-cluster`."""
+"""Searches, carves and queries on the workers of a cluster, by the program `quarrier-cluster`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import subprocess
 import sysconfig
 import tempfile
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import TypeAlias
@@ -131,6 +131,16 @@ class Cluster:
         if range is not None:
             options += ["--range", f"{range[0]}..{range[1]}"]
         return self._run(["carve", *options, *_to(to)], sources)
+
+    def sql(self, statement: str, *, tables: Mapping[str, _Path] | None = None) -> Table:
+        """Answers one statement of SQL, whose Parquet files the workers read, filter and group.
+
+        `tables` gives names to files or globs. Other tables are not spread, and are an error: files
+        of messages, `search(…)` and the like.
+        """
+        names = {} if tables is None else tables
+        options = [f"--table={name}={os.fspath(file)}" for name, file in names.items()]
+        return self._run(["query", *options], statement)
 
     def close(self) -> None:
         """Ends the processes of a local cluster."""

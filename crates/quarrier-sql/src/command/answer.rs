@@ -4,10 +4,10 @@ use std::io::Write;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use crate::{Answer, Error, Format, Result, Rows, Statement, Written, write};
 use quarrier_cli::{QueryFormat, StandardOutput};
 use quarrier_core::panics;
 use quarrier_report::Manner;
-use quarrier_sql::{Answer, Error, Format, Result, Rows, Statement, Written, write};
 
 use super::pager::Pager;
 use super::target::Target;

@@ -3,9 +3,9 @@
 use std::io::Write;
 use std::time::Instant;
 
+use crate::{Error, Result, Rows, Touched};
 use quarrier_cli::{QueryFormat, StandardOutput};
 use quarrier_report::{Manner, visible};
-use quarrier_sql::{Error, Result, Rows, Touched};
 use serde_json::json;
 
 use super::{Session, met, watch};

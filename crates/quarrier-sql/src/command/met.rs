@@ -4,9 +4,9 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::Path;
 
+use crate::{Error, Loaded, Result};
 use quarrier::tables::reject_row;
 use quarrier_cli::complain;
-use quarrier_sql::{Error, Loaded, Result};
 
 use super::Session;
 

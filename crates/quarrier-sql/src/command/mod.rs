@@ -5,12 +5,15 @@ mod concurrent;
 mod met;
 mod pager;
 mod piped;
+mod program;
 mod prompt;
 mod runtime;
-pub(crate) mod serve;
+mod serve;
 mod target;
 mod view;
 mod watch;
+
+pub use program::{Connect, query, serve as run_server};
 
 use std::cell::{Cell, RefCell};
 use std::io::IsTerminal;
@@ -18,10 +21,10 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
+use crate::{Engine, Error, Options, Result, Rows, Spreading, Written, usable_memory};
 use quarrier_cli::{Query, QueryAccount, complain, has_failed};
 use quarrier_core::parallel::planned_workers;
 use quarrier_messages::HiddenColumns;
-use quarrier_sql::{Engine, Error, Options, Result, Rows, Written, usable_memory};
 
 use self::view::View;
 use crate::stack::Stack;
@@ -29,7 +32,7 @@ use crate::stack::Stack;
 /// Exit code after Ctrl-C.
 const INTERRUPTED: u8 = 130;
 /// Exit code if a statement failed.
-pub(crate) const FAILED: u8 = 2;
+const FAILED: u8 = 2;
 /// Exit code if part of a source could not be read.
 const INCOMPLETE: u8 = 3;
 
@@ -49,7 +52,7 @@ struct Session<'q> {
 }
 
 /// Runs the query, and reports errors. Returns the exit code.
-pub(crate) fn run(query: &Query, stack: Stack) -> u8 {
+fn run(query: &Query, stack: Stack, spread: Option<Spreading>) -> u8 {
     if query.memory_bytes_max.or_else(usable_memory).is_some_and(|bytes| bytes < SMALL_BYTES) {
         quarrier_core::region::stay_small();
     }
@@ -72,6 +75,7 @@ pub(crate) fn run(query: &Query, stack: Stack) -> u8 {
             environment: quarrier_cli::environment().clone(),
             open: query.open.clone(),
             machine: quarrier_cli::machine().clone(),
+            spread,
             ..Options::default()
         };
         let engine = Arc::new(Engine::new(options)?);

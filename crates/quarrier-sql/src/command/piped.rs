@@ -3,10 +3,10 @@
 use std::io::{BufRead, BufReader, ErrorKind};
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use crate::{Error, Result};
 use quarrier::INSTRUCTION_BYTES_MAX;
 use quarrier::source::standard_input;
 use quarrier_cli::complain;
-use quarrier_sql::{Error, Result};
 
 use super::{Session, answer, failed, wrong};
 

@@ -8,13 +8,13 @@ use std::time::Duration;
 use quarrier::{OpenOptions, Opener};
 use quarrier_cli::{Serve, StandardOutput, complain};
 use quarrier_core::parallel::planned_workers;
-use quarrier_sql::{Engine, Error, Options, Reach, Result, Served, Serving, usable_memory};
 use quarrier_wire::{Board, Config, Limits, Server, Tls, Users, made_line};
 use tokio::runtime::{Handle, Runtime};
 
 use super::runtime::{end, runtime, runtime_of_connections};
 use super::{FAILED, wrong};
 use crate::stack::Stack;
+use crate::{Engine, Error, Options, Reach, Result, Served, Serving, usable_memory};
 
 /// How often the stop flag is checked.
 const PERIOD: Duration = Duration::from_millis(50);
@@ -22,7 +22,7 @@ const PERIOD: Duration = Duration::from_millis(50);
 const COPY_TIME: Duration = Duration::from_secs(10);
 
 /// Runs the server. Returns the exit code.
-pub(crate) fn run(serve: &Serve, stack: Stack) -> u8 {
+pub(super) fn run(serve: &Serve, stack: Stack) -> u8 {
     if let Some(name) = &serve.make_user {
         return make_user(name);
     }

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-use quarrier_sql::{Error, Result};
+use crate::{Error, Result};
 
 /// A file that has a temporary name until it is complete.
 pub(super) struct Target {

@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
+use crate::{Error, Result};
 use quarrier_core::threads;
-use quarrier_sql::{Error, Result};
 use tokio::sync::oneshot;
 
 use super::Session;

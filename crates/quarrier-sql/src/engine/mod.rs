@@ -10,6 +10,7 @@ mod pool;
 mod session;
 mod statement;
 mod tender;
+mod units;
 
 use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
@@ -105,8 +106,8 @@ impl Engine {
     pub fn new(mut options: Options) -> Result<Self> {
         options.workers = planned_workers(options.workers);
         let names = Arc::new(Names::default());
-        let context = session::context(&options, &names)?;
         let notes = Notes::default();
+        let context = session::context(&options, &names, &notes)?;
         let statement_words_max = options.statement_words_max;
         let (environment, machine) = (options.environment, options.machine);
         let (reach, mut open) = (options.reach, options.open);
@@ -125,6 +126,7 @@ impl Engine {
             hidden: options.hidden,
             stop: options.stop,
             opener,
+            spread: options.spread,
         };
         let known = KnownNames::of(function::of_rows(&context));
         let state = Mutex::new(State { known, ..State::default() });

@@ -7,7 +7,7 @@ use quarrier::{Environment, Machine, OpenOptions};
 use quarrier_messages::{HiddenColumns, Limits};
 
 use super::WORDS_MAX;
-use crate::Reach;
+use crate::{Reach, Spreading};
 
 /// Options of an [`Engine`](crate::Engine).
 #[derive(Debug, Clone)]
@@ -37,6 +37,8 @@ pub struct Options {
     pub reach: Reach,
     /// The machine profile for planning searches; unknown by default.
     pub machine: Machine,
+    /// The cluster that reads tables; none by default.
+    pub spread: Option<Spreading>,
 }
 
 impl Default for Options {
@@ -52,6 +54,7 @@ impl Default for Options {
             open: OpenOptions::default(),
             reach: Reach::default(),
             machine: Machine::unknown(),
+            spread: None,
         }
     }
 }

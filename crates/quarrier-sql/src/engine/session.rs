@@ -13,9 +13,10 @@ use super::names::Names;
 use super::pool::Pool;
 use crate::Result;
 use crate::ceiling::Ceiling;
+use crate::function::Notes;
 use crate::plan::{
-    Bounds, Conversions, Correlated, Memberships, Multisets, Numbers, StrictKinds, TimeUnits,
-    logical_rules, physical_rules,
+    Bounds, Conversions, Correlated, Memberships, Multisets, Numbers, Spreads, StrictKinds,
+    TimeUnits, logical_rules, physical_rules,
 };
 
 /// The sorts of a plan together reserve one part in this many of the memory.
@@ -34,7 +35,11 @@ fn batch_rows(bytes: usize) -> usize {
     (bytes / KILOROW_BYTES).clamp(1, 8) * ROWS
 }
 
-pub(super) fn context(options: &Options, names: &Arc<Names>) -> Result<SessionContext> {
+pub(super) fn context(
+    options: &Options,
+    names: &Arc<Names>,
+    notes: &Notes,
+) -> Result<SessionContext> {
     let mut config = SessionConfig::new()
         .with_target_partitions(options.workers)
         .with_information_schema(true)
@@ -83,6 +88,10 @@ pub(super) fn context(options: &Options, names: &Arc<Names>) -> Result<SessionCo
         .with_optimizer_rules(optimizers);
     for rule in physical_rules() {
         state = state.with_physical_optimizer_rule(rule);
+    }
+    if let Some(spread) = &options.spread {
+        let rule = Spreads { spread: spread.clone(), notes: notes.clone() };
+        state = state.with_physical_optimizer_rule(Arc::new(rule));
     }
     let context = SessionContext::new_with_state(state.build());
     let catalog = context.catalog("datafusion").ok_or_else(|| crate::Error::Setup {

@@ -5,8 +5,11 @@ mod parquet;
 mod pieces;
 mod remote;
 mod room;
+mod spread;
 
 pub(crate) use room::Room;
+pub use spread::{Spread, SpreadFragment, Spreading, TakeRows, UnitExec, UnitScan};
+pub(crate) use spread::{SpreadExec, within};
 
 use std::fmt;
 use std::path::Path;
@@ -23,6 +26,7 @@ use quarrier::{DataFolder, Named, Opened, Opener, Sources};
 use quarrier_messages::{Format, HiddenColumns, Limits, Reject};
 
 use self::parquet::damaged;
+use self::spread::SpreadTable;
 use crate::rewrite::TypedMessages;
 use crate::{Error, Result};
 
@@ -41,6 +45,8 @@ pub(crate) struct Opening {
     pub(crate) stop: Arc<AtomicBool>,
     /// Opens sources of any kind, by one client for all remote ones.
     pub(crate) opener: Arc<Opener>,
+    /// The cluster that reads files, if there is one.
+    pub(crate) spread: Option<Spreading>,
 }
 
 /// Rejects and other problems of loaded files.
@@ -154,12 +160,16 @@ pub(crate) async fn open(
             // Only files are probed, since the first bytes of a pipe can be read only once.
             Named::Path(path) if named.is_seekable() && is_parquet(path) => {
                 let table = parquet::table(context, path).await?;
-                tables.push((path.display().to_string(), table));
+                tables.push(Part {
+                    name: path.display().to_string(),
+                    table,
+                    file: Some(named.clone()),
+                });
                 continue;
             }
             Named::Url(url) => match remote::open(named, shown(url), opening).await? {
                 remote::Found::Table(table) => {
-                    tables.push((shown(url), table));
+                    tables.push(Part { name: shown(url), table, file: Some(named.clone()) });
                     continue;
                 }
                 remote::Found::Source(source) => opened = Some(source),
@@ -169,7 +179,37 @@ pub(crate) async fn open(
         let source = Source { named, name, opened };
         tables.push(load(context, source, None, opening, &mut all).await?);
     }
-    Ok((together(name, sources.are_found(), tables)?, all))
+    Ok((together(name, sources.are_found(), tables, opening)?, all))
+}
+
+/// The table of one Parquet file.
+///
+/// # Errors
+/// It cannot be read, or is no Parquet file.
+pub(crate) async fn parquet_of(
+    context: &SessionContext,
+    named: &Named,
+    opening: &Opening,
+) -> Result<Arc<dyn TableProvider>> {
+    match named {
+        Named::Path(path) if is_parquet(path) => parquet::table(context, path).await,
+        Named::Url(url) => match remote::open(named, shown(url), opening).await? {
+            remote::Found::Table(table) => Ok(table),
+            remote::Found::Source(_) => Err(Error::table(&shown(url), "is no Parquet file now")),
+        },
+        _ => {
+            let name = named.name().unwrap_or_default();
+            Err(Error::table(&name.to_string_lossy(), "is no Parquet file now"))
+        }
+    }
+}
+
+/// One of the tables that a name refers to.
+struct Part {
+    name: String,
+    table: Arc<dyn TableProvider>,
+    /// The file, if workers of a cluster can read its units.
+    file: Option<Named>,
 }
 
 /// Opens a table of a data folder.
@@ -216,7 +256,7 @@ pub(crate) async fn open_typed(
         let source = Source { named, name: &typed.source, opened: None };
         tables.push(load(context, source, format.clone(), opening, &mut all).await?);
     }
-    Ok((together(&typed.source, sources.are_found(), tables)?, all))
+    Ok((together(&typed.source, sources.are_found(), tables, opening)?, all))
 }
 
 /// One of the sources that a name refers to.
@@ -234,34 +274,48 @@ async fn load(
     format: Option<Format>,
     opening: &Opening,
     all: &mut Loaded,
-) -> Result<(String, Arc<dyn TableProvider>)> {
+) -> Result<Part> {
     let name = match named {
         Named::Path(path) => path.display().to_string(),
         Named::Url(url) => shown(url),
         _ => shown(name),
     };
+    // A missing file is reported as without a cluster.
+    let is_missing = match named {
+        Named::Path(path) => std::fs::metadata(path).is_err(),
+        Named::Missing(_) | Named::Unlisted(_) | Named::Refused { .. } => true,
+        _ => false,
+    };
+    if let Some(spread) = opening.spread.as_ref().filter(|_| !is_missing) {
+        all.notices.push(spread.not_spread(&name).map_err(Error::text)?);
+    }
     let opening = opening.clone();
     let (name, (table, met)) =
         messages::load(context, (named.clone(), name, opened), format, opening).await?;
     all.add(met);
-    Ok((name, table))
+    Ok(Part { name, table, file: None })
 }
 
 /// Combines tables into one, with a column for their names unless `name` is a single source.
 fn together(
     name: &str,
     are_found: bool,
-    mut tables: Vec<(String, Arc<dyn TableProvider>)>,
+    mut parts: Vec<Part>,
+    opening: &Opening,
 ) -> Result<Arc<dyn TableProvider>> {
-    if tables.len() == 1
-        && !are_found
-        && let Some((_, only)) = tables.pop()
-    {
-        return Ok(only);
+    let is_single = parts.len() == 1 && !are_found;
+    if let Some(spread) = &opening.spread {
+        if !is_single && let Some(table) = spread_together(spread, &parts) {
+            return Ok(Arc::new(table));
+        }
+        parts.iter_mut().for_each(|part| part.spread(spread));
+    }
+    if is_single && let Some(only) = parts.pop() {
+        return Ok(only.table);
     }
     let mut union: Option<LogicalPlanBuilder> = None;
-    for (name, table) in tables {
-        let part = with_name(&name, table)?;
+    for part in parts {
+        let part = with_name(&part.name, part.table)?;
         union = Some(match union {
             Some(before) => before.union_by_name(part.build()?)?,
             None => part,
@@ -270,6 +324,22 @@ fn together(
     match union {
         Some(union) => Ok(Arc::new(ViewTable::new(union.build()?, None))),
         None => Err(Error::table(name, "no file matches it")),
+    }
+}
+
+/// The files as one table of a cluster. `None` if they are not all files with the same columns.
+fn spread_together(spread: &Spreading, parts: &[Part]) -> Option<SpreadTable> {
+    let file = |part: &Part| Some((part.file.clone()?, Arc::clone(&part.table)));
+    SpreadTable::several(spread, parts.iter().map(file).collect::<Option<_>>()?)
+}
+
+impl Part {
+    /// Lets the workers of a cluster read the table, if they can.
+    fn spread(&mut self, spread: &Spreading) {
+        if let Some(file) = &self.file {
+            let file = (file.clone(), Arc::clone(&self.table));
+            self.table = Arc::new(SpreadTable::single(spread, file));
+        }
     }
 }
 

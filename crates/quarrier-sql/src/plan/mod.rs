@@ -46,6 +46,9 @@ mod one_distinct;
 
 mod rule;
 
+mod spread;
+pub(crate) use spread::Spreads;
+
 mod strict;
 pub(crate) use strict::StrictKinds;
 
@@ -61,13 +64,21 @@ mod windows;
 
 use std::sync::Arc;
 
+use datafusion::common::Result;
+use datafusion::common::config::ConfigOptions;
 use datafusion::optimizer::{Optimizer, OptimizerRule};
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
+use datafusion::physical_plan::ExecutionPlan;
 
 use except::Except;
 use rule::Rule;
 
 type LogicalRule = Arc<dyn OptimizerRule + Send + Sync>;
+
+/// Adds the name of its file to the errors of each scan of a file.
+pub(crate) fn named_files(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
+    files::Files.optimize(plan, &ConfigOptions::default())
+}
 
 /// The rules for logical plans, in order.
 pub(crate) fn logical_rules() -> Vec<LogicalRule> {

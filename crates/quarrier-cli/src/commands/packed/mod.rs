@@ -1,9 +1,11 @@
 //! Requests as bytes, for the workers of a cluster.
 
 mod carve;
+mod query;
 mod search;
 
 pub use carve::PackedCarve;
+pub use query::PackedQuery;
 pub use search::PackedSearch;
 pub(crate) use search::only_words;
 
@@ -24,6 +26,8 @@ pub enum PackedRequest {
     Search(Box<PackedSearch>),
     /// Carving, source by source.
     Carve(Box<PackedCarve>),
+    /// A fragment of a query, unit by unit.
+    Query(Box<PackedQuery>),
 }
 
 impl PackedRequest {

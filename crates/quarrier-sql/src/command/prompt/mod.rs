@@ -7,8 +7,8 @@ use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 
+use crate::{Error, Result};
 use quarrier_cli::complain;
-use quarrier_sql::{Error, Result};
 use rustyline::Editor;
 use rustyline::error::ReadlineError;
 use rustyline::history::DefaultHistory;

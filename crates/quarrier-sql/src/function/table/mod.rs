@@ -58,7 +58,7 @@ impl Notes {
     }
 
     /// Adds notices of sources that were read in full.
-    fn add_notices(&self, lines: impl IntoIterator<Item = String>) {
+    pub(crate) fn add_notices(&self, lines: impl IntoIterator<Item = String>) {
         lock(&self.0).add_notices(lines);
     }
 

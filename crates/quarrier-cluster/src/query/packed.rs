@@ -1,0 +1,136 @@
+//! The request of a query, and its rows, as bytes.
+
+use std::io::Write;
+use std::sync::Arc;
+
+use datafusion::arrow::array::{Array, ArrayRef, BinaryViewArray, RecordBatch, StringViewArray};
+use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::arrow::error::ArrowError;
+use datafusion::arrow::ipc::reader::StreamReader;
+use datafusion::arrow::ipc::writer::StreamWriter;
+use quarrier_cli::PackedQuery;
+use quarrier_core::hex;
+use quarrier_sql::{SpreadFragment, UnitScan};
+
+/// The request for a fragment.
+///
+/// # Errors
+/// If the columns cannot be written.
+pub(super) fn pack(fragment: &SpreadFragment) -> Result<PackedQuery, String> {
+    let UnitScan { table, has_name, columns, limit } = &fragment.scan;
+    let mut bytes = Vec::new();
+    let written = StreamWriter::try_new(&mut bytes, table).and_then(|mut writer| writer.finish());
+    written.map_err(|error| error.to_string())?;
+    Ok(PackedQuery {
+        plan: hex::encode(&fragment.packed),
+        table: hex::encode(&bytes),
+        has_name: *has_name,
+        columns: columns.clone(),
+        limit: *limit,
+    })
+}
+
+/// The fragment and the scan of a request.
+///
+/// # Errors
+/// If it is damaged.
+pub(super) fn unpack(query: &PackedQuery) -> Result<(Vec<u8>, UnitScan), String> {
+    let damaged = || "the request is damaged".to_string();
+    let plan = decoded(&query.plan).ok_or_else(damaged)?;
+    let table = decoded(&query.table).ok_or_else(damaged)?;
+    let table = StreamReader::try_new(table.as_slice(), None).map_err(|_| damaged())?.schema();
+    let PackedQuery { has_name, columns, limit, .. } = query;
+    Ok((plan, UnitScan { table, has_name: *has_name, columns: columns.clone(), limit: *limit }))
+}
+
+fn decoded(text: &str) -> Option<Vec<u8>> {
+    let digit = |digit: &u8| char::from(*digit).to_digit(16).and_then(|it| u8::try_from(it).ok());
+    let byte = |pair: &[u8]| match pair {
+        [high, low] => Some(digit(high)? << 4 | digit(low)?),
+        _ => None,
+    };
+    text.as_bytes().chunks(2).map(byte).collect()
+}
+
+/// Writes the rows of a unit.
+pub(super) struct RowsOut<W: Write> {
+    writer: StreamWriter<W>,
+}
+
+impl<W: Write> RowsOut<W> {
+    /// Begins to write rows of these columns.
+    pub(super) fn new(out: W, schema: &SchemaRef) -> Result<Self, ArrowError> {
+        Ok(RowsOut { writer: StreamWriter::try_new(out, schema)? })
+    }
+
+    pub(super) fn write(&mut self, batch: &RecordBatch) -> Result<(), ArrowError> {
+        self.writer.write(&compacted(batch)?)
+    }
+
+    /// The place of the rows, after the last.
+    pub(super) fn finish(self) -> Result<W, ArrowError> {
+        self.writer.into_inner()
+    }
+}
+
+/// The batch without strings of other rows: those that a filter left share the buffers of all rows before it.
+fn compacted(batch: &RecordBatch) -> Result<RecordBatch, ArrowError> {
+    let column = |column: &ArrayRef| -> ArrayRef {
+        if let Some(strings) = column.as_any().downcast_ref::<StringViewArray>() {
+            return Arc::new(strings.gc());
+        }
+        match column.as_any().downcast_ref::<BinaryViewArray>() {
+            Some(bytes) => Arc::new(bytes.gc()),
+            None => Arc::clone(column),
+        }
+    };
+    let columns = batch.columns().iter().map(column).collect();
+    let options =
+        datafusion::arrow::array::RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+    RecordBatch::try_new_with_options(batch.schema(), columns, &options)
+}
+
+#[cfg(test)]
+mod tests {
+    use datafusion::arrow::datatypes::{DataType, Field, Schema};
+
+    use super::*;
+
+    fn fragment() -> SpreadFragment {
+        let fields = vec![
+            Field::new("a", DataType::Decimal128(15, 2), true),
+            Field::new("b", DataType::Utf8View, false),
+        ];
+        let table = Arc::new(Schema::new(fields));
+        let scan = UnitScan { table, has_name: true, columns: vec![2, 0], limit: Some(3) };
+        SpreadFragment {
+            sources: [].into(),
+            packed: vec![0, 255, 7].into(),
+            rows: scan.rows(),
+            scan,
+        }
+    }
+
+    #[test]
+    fn a_request_is_read_as_it_was_written() {
+        let fragment = fragment();
+        let packed = pack(&fragment).unwrap();
+        assert_eq!(unpack(&packed).unwrap(), (fragment.packed.to_vec(), fragment.scan));
+    }
+
+    #[test]
+    fn damaged_requests_are_errors() {
+        let packed = pack(&fragment()).unwrap();
+        for at in 0..packed.table.len() / 2 {
+            let cut = PackedQuery { table: packed.table[..2 * at].to_string(), ..packed.clone() };
+            // Without the end of the stream, the columns are still there.
+            let _ = unpack(&cut);
+        }
+        for table in ["", "0", "zz", "00", "ffffffff"] {
+            let wrong = PackedQuery { table: table.to_string(), ..packed.clone() };
+            assert!(unpack(&wrong).is_err(), "{table}");
+        }
+        let wrong = PackedQuery { plan: "é".to_string(), ..packed };
+        assert!(unpack(&wrong).is_err());
+    }
+}
