@@ -175,15 +175,15 @@ fn literal(value: &mut ValueWithSpan) -> Option<&mut String> {
     }
 }
 
+fn is_literal(value: &ast::Value) -> bool {
+    matches!(value, ast::Value::Number(..) | ast::Value::SingleQuotedString(_))
+}
+
 /// Collects the numbers and strings in the most common kinds of conditions.
 fn literals<'e>(expr: &'e mut ast::Expr, found: &mut Vec<&'e mut ValueWithSpan>) {
     use ast::Expr;
     match expr {
-        Expr::Value(value) => {
-            if literal(value).is_some() {
-                found.push(value);
-            }
-        }
+        Expr::Value(value) if is_literal(&value.value) => found.push(value),
         Expr::BinaryOp { left, right, .. } => {
             literals(left, found);
             literals(right, found);
