@@ -95,7 +95,7 @@ mod tests {
             let text = name.to_string();
             let (folder, rest) = text.split_once('/').unwrap();
             assert_eq!(Name::of(folder, rest), Some(name), "{text}");
-            for wrong in [
+            let wrongs = [
                 format!("../{rest}"),
                 format!("{rest}/.."),
                 format!("{rest}-0000000000000001"),
@@ -103,8 +103,10 @@ mod tests {
                 rest.replacen('0', "+", 1),
                 rest[1..].to_string(),
                 String::new(),
-            ] {
-                assert_eq!(Name::of(folder, &wrong), None, "{wrong}");
+            ];
+            // Without letters, capitals change nothing.
+            for wrong in wrongs.iter().filter(|wrong| *wrong != rest) {
+                assert_eq!(Name::of(folder, wrong), None, "{wrong}");
             }
             assert_eq!(Name::of("other", rest), None);
         }

@@ -139,10 +139,10 @@ mod tests {
         Name::Part { first, salt: first * 10, start, end, sum: 0 }
     }
 
-    fn planned(
-        objects: &[Name],
-        removed: u64,
-    ) -> Result<(Vec<u64>, Option<(u64, Vec<u64>)>), String> {
+    /// The first marks of segments; that of the tail, with the ends of its parts.
+    type Marks = (Vec<u64>, Option<(u64, Vec<u64>)>);
+
+    fn planned(objects: &[Name], removed: u64) -> Result<Marks, String> {
         let plan = plan(&objects.iter().copied().collect(), removed)?;
         let firsts = plan.segments.iter().map(|it| it.first).collect();
         let ends = |tail: &PlannedTail| tail.parts.iter().map(|it| it.end).collect();
