@@ -20,6 +20,7 @@ mod query;
 mod run;
 mod runner;
 mod scheduler;
+mod spread;
 mod status;
 mod task;
 mod tls;
@@ -47,8 +48,8 @@ fn main() -> ExitCode {
 
 /// Runs a query on a cluster. Returns the exit code.
 fn query(arguments: Vec<OsString>) -> u8 {
-    let code = quarrier_sql::query(arguments, Some(&query::connect));
-    query::wait_for_runs();
+    let code = quarrier_sql::query(arguments, Some(&spread::connect));
+    spread::wait_for_runs();
     code
 }
 

@@ -18,7 +18,7 @@ use quarrier_core::threads;
 use quarrier_units::{CarveUnits, Error, Results, SourceUnits, Stored, Unit, UnitSearch};
 
 use crate::query::UnitQuery;
-use crate::task::Task;
+use crate::task::{RunUnits, Task};
 
 /// The number of requests whose threads are kept.
 const REQUESTS_KEPT: usize = 4;
@@ -109,18 +109,6 @@ fn serve(receiver: &Receiver<Work>, units: &mut dyn RunUnits, opener: &Opener) {
     for work in receiver {
         work(units, opener);
     }
-}
-
-/// Runs units of one request.
-pub(crate) trait RunUnits {
-    /// The name of the job.
-    fn job(&self) -> &str;
-
-    /// Runs a unit, and stores its rows.
-    fn store(&mut self, source: &mut SourceUnits, unit: &Unit) -> Result<Stored, Error>;
-
-    /// Whether the client runs units that failed again, since each of them is a source by itself.
-    fn leaves_failed(&self) -> bool;
 }
 
 impl RunUnits for UnitSearch<'_> {

@@ -1,4 +1,4 @@
-//! Units as rows, and the columns of the answers for them.
+//! Units as rows, what runs them, and the columns of the answers for them.
 
 use std::fmt;
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 use datafusion::arrow::array::{Array, RecordBatch, StringArray, UInt64Array};
 use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use datafusion::error::{DataFusionError, Result};
-use quarrier_units::Unit;
+use quarrier_units::{Error, SourceUnits, Stored, Unit};
 use serde::{Deserialize, Serialize};
 
 /// What all units of a job share.
@@ -37,6 +37,18 @@ pub(crate) struct Task {
     pub(crate) mark: String,
     pub(crate) start: u64,
     pub(crate) end: u64,
+}
+
+/// Runs units of one request.
+pub(crate) trait RunUnits {
+    /// The name of the job.
+    fn job(&self) -> &str;
+
+    /// Runs a unit, and stores its rows.
+    fn store(&mut self, source: &mut SourceUnits, unit: &Unit) -> Result<Stored, Error>;
+
+    /// Whether the client runs units that failed again, since each of them is a source by itself.
+    fn leaves_failed(&self) -> bool;
 }
 
 pub(crate) fn task_schema() -> SchemaRef {

@@ -26,7 +26,7 @@ struct FragmentCodec {
 
 /// The fragment as bytes. `None` if a process with the functions of `context` would not read the same fragment
 /// from them.
-pub(super) fn pack(
+pub(crate) fn pack(
     fragment: &Arc<dyn ExecutionPlan>,
     context: &Arc<TaskContext>,
 ) -> Option<Vec<u8>> {
@@ -46,7 +46,7 @@ pub(super) fn pack(
 ///
 /// # Errors
 /// If the bytes are no fragment.
-pub(super) fn unpack(
+pub(crate) fn unpack(
     bytes: &[u8],
     unit: Arc<dyn ExecutionPlan>,
     context: &Arc<TaskContext>,

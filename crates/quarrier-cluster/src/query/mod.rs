@@ -5,10 +5,8 @@
 //!  worker: unit ─→ engine: scan of the unit ─→ codec: fragment over it ─→ rows, as an Arrow IPC stream
 //! ```
 
-mod codec;
-mod packed;
-mod spread;
+pub(crate) mod codec;
+pub(crate) mod packed;
 mod unit;
 
-pub(crate) use spread::{connect, wait_for_runs};
 pub(crate) use unit::UnitQuery;

@@ -16,7 +16,7 @@ use quarrier_sql::{SpreadFragment, UnitScan};
 ///
 /// # Errors
 /// If the columns cannot be written.
-pub(super) fn pack(fragment: &SpreadFragment) -> Result<PackedQuery, String> {
+pub(crate) fn pack(fragment: &SpreadFragment) -> Result<PackedQuery, String> {
     let UnitScan { table, has_name, columns, limit } = &fragment.scan;
     let mut bytes = Vec::new();
     let written = StreamWriter::try_new(&mut bytes, table).and_then(|mut writer| writer.finish());
@@ -34,7 +34,7 @@ pub(super) fn pack(fragment: &SpreadFragment) -> Result<PackedQuery, String> {
 ///
 /// # Errors
 /// If it is damaged.
-pub(super) fn unpack(query: &PackedQuery) -> Result<(Vec<u8>, UnitScan), String> {
+pub(crate) fn unpack(query: &PackedQuery) -> Result<(Vec<u8>, UnitScan), String> {
     let damaged = || "the request is damaged".to_string();
     let plan = decoded(&query.plan).ok_or_else(damaged)?;
     let table = decoded(&query.table).ok_or_else(damaged)?;
@@ -53,22 +53,22 @@ fn decoded(text: &str) -> Option<Vec<u8>> {
 }
 
 /// Writes the rows of a unit.
-pub(super) struct RowsOut<W: Write> {
+pub(crate) struct RowsOut<W: Write> {
     writer: StreamWriter<W>,
 }
 
 impl<W: Write> RowsOut<W> {
     /// Begins to write rows of these columns.
-    pub(super) fn new(out: W, schema: &SchemaRef) -> Result<Self, ArrowError> {
+    pub(crate) fn new(out: W, schema: &SchemaRef) -> Result<Self, ArrowError> {
         Ok(RowsOut { writer: StreamWriter::try_new(out, schema)? })
     }
 
-    pub(super) fn write(&mut self, batch: &RecordBatch) -> Result<(), ArrowError> {
+    pub(crate) fn write(&mut self, batch: &RecordBatch) -> Result<(), ArrowError> {
         self.writer.write(&compacted(batch)?)
     }
 
     /// The place of the rows, after the last.
-    pub(super) fn finish(self) -> Result<W, ArrowError> {
+    pub(crate) fn finish(self) -> Result<W, ArrowError> {
         self.writer.into_inner()
     }
 }
@@ -88,6 +88,12 @@ fn compacted(batch: &RecordBatch) -> Result<RecordBatch, ArrowError> {
     let options =
         datafusion::arrow::array::RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
     RecordBatch::try_new_with_options(batch.schema(), columns, &options)
+}
+
+/// The name of the job of a request.
+pub(crate) fn job_of(request: &[u8]) -> String {
+    let named = [quarrier_cli::build().as_bytes(), b"\n", request].concat();
+    crate::door::hash_of(&named)
 }
 
 #[cfg(test)]

@@ -15,9 +15,9 @@ use quarrier_sql::{Engine, Options, UnitScan, usable_memory};
 use quarrier_units::{Error, Incoming, Results, SourceUnits, Stored, Unit};
 use tokio::runtime::{Builder, Runtime};
 
+use super::codec;
 use super::packed::{self, RowsOut};
-use super::{codec, spread};
-use crate::runner::RunUnits;
+use crate::task::RunUnits;
 
 /// The stack of a thread that runs a fragment, whose expressions may be nested.
 const STACK_BYTES: usize = 32 << 20;
@@ -69,7 +69,7 @@ impl UnitQuery {
             Engine::new(options).map_err(|error| error.to_string())?
         };
         let context = engine.context().task_ctx();
-        let job = spread::job_of(&request);
+        let job = packed::job_of(&request);
         Ok(UnitQuery { job, plan, scan, engine, context, runtime, results, stop })
     }
 

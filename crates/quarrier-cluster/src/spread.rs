@@ -1,4 +1,4 @@
-//! The client: runs fragments on a cluster, and passes on the rows of their units in order.
+//! The client of queries: runs fragments on a cluster, and passes on the rows of their units in order.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
@@ -21,8 +21,8 @@ use quarrier_core::threads;
 use quarrier_sql::{Engine, Options, Spread, SpreadFragment, TakeRows};
 use quarrier_units::{Incoming, Results, SourceUnits, Unit};
 
-use super::{codec, packed};
 use crate::client::Client;
+use crate::query::{codec, packed};
 
 /// A unit, and the name by which workers open its source.
 type Named = (Unit, OsString);
@@ -80,12 +80,6 @@ pub(crate) fn connect(at: &str) -> Result<Arc<dyn Spread>, String> {
     Ok(Arc::new(QueryCluster { at: at.to_string(), context }))
 }
 
-/// The name of the job of a request.
-pub(super) fn job_of(request: &[u8]) -> String {
-    let named = [quarrier_cli::build().as_bytes(), b"\n", request].concat();
-    crate::door::hash_of(&named)
-}
-
 impl Spread for QueryCluster {
     fn pack(&self, fragment: &Arc<dyn ExecutionPlan>) -> Option<Vec<u8>> {
         codec::pack(fragment, &self.context)
@@ -107,7 +101,7 @@ impl Spread for QueryCluster {
             .tempdir()
             .map_err(|error| format!("no folder for rows: {error}"))?;
         let results = Results::temporary(folder.path().to_path_buf());
-        let name = job_of(&request);
+        let name = packed::job_of(&request);
         let job = ClusterJob { name: &name, request, to: None, units };
         let reading = Reading { results: &results, job: &job, rows: &fragment.rows };
         std::thread::scope(|scope| {
