@@ -150,9 +150,13 @@ fn units_of(fragment: &SpreadFragment, opener: &Opener) -> Result<Vec<Named>, St
 
 /// The size of units of sources that have `bytes` together.
 fn unit_bytes(bytes: u64) -> u64 {
+    // For tests, in which files are small.
     #[cfg(debug_assertions)]
-    if let Some(size) = std::env::var("QUARRIER_CLUSTER_UNIT").ok().and_then(|it| it.parse().ok()) {
-        return size;
+    {
+        let number = |name: &str| -> Option<u64> { std::env::var(name).ok()?.parse().ok() };
+        if let Some(size) = number("QUARRIER_CLUSTER_UNIT") {
+            return size;
+        }
     }
     unit_bytes_for(bytes)
 }
