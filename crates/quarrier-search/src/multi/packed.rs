@@ -19,7 +19,7 @@ const WORDS: usize = BLOCK_BYTES / 64;
 
 /// Cycles to filter 64 positions, by width 1, 2 … (Zen 4, see `arch::avx512`).
 const FILTER_CYCLES: [f64; WIDTH_MAX] = [6.5, 6.5, 6.5, 7.0, 8.2, 9.6];
-/// The same where bytes are compared, which waits for memory in most cases.
+/// The same where bytes are compared: an estimate, since this loop waits for memory at any width.
 const EQUAL_CYCLES: f64 = 3.5;
 /// Cycles to verify a candidate, if the tables of anchors fit in the L1 cache, and if they do not: of some 6,000 anchors,
 /// a quarter of the candidates meet a bucket that is not empty.

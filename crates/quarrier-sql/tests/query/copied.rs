@@ -107,7 +107,7 @@ fn a_deleted_disk_is_restored_up_to_the_copied_mark() {
         assert!(place >= Some(copied), "{place:?}, {copied} of {} copied", model.len());
         assert_eq!(served.end(), Some(0));
     }
-    // A server that ends copies what is left.
+    // Before it ends, the server copies the rest.
     let served = copying(&folder, &buckets);
     served.ask("INSERT INTO t VALUES (99, 'last')");
     assert_eq!(served.end(), Some(0));
