@@ -1,7 +1,7 @@
 # Every target, or the script that it runs, prints what it does first. `make help` lists the targets.
 
 .DEFAULT_GOAL := help
-.PHONY: help all demo test docs bench install install-lib dist cluster test-cluster test-free-threaded
+.PHONY: help all demo test docs bench install install-lib dist dist-arm cluster test-cluster test-free-threaded
 
 PREFIX ?= /usr/local
 
@@ -69,3 +69,7 @@ install-lib: ## Build libquarrier and install it with its headers for C and C++ 
 dist: ## Build and test all packages in target/dist: wheels, archive, .deb
 	@scripts/setup.sh rust dist
 	scripts/dist.sh
+
+dist-arm: ## The same packages for 64-bit Arm, cross-compiled
+	@scripts/setup.sh rust arm dist
+	TARGET=aarch64-unknown-linux-gnu scripts/dist.sh

@@ -1,9 +1,11 @@
 #!/bin/sh
-# Builds a Debian package from a folder that scripts/install.sh filled: deb.sh FOLDER LICENCES FILE.deb
+# Builds a Debian package from a folder that scripts/install.sh filled:
+# deb.sh FOLDER LICENCES FILE.deb ARCHITECTURE
+# $STRIP and $OBJDUMP are the tools for programs of this architecture.
 set -eu
 
-[ $# -eq 3 ] || {
-    echo "usage: deb.sh FOLDER LICENCES FILE.deb" >&2
+[ $# -eq 4 ] || {
+    echo "usage: deb.sh FOLDER LICENCES FILE.deb ARCHITECTURE" >&2
     exit 2
 }
 folder=$1
@@ -11,7 +13,7 @@ licences=$2
 package=$3
 here=$(dirname "$0")
 version=$(sed -n 's/^version = "\(.*\)"/\1/p' "$here/../Cargo.toml" | head -n 1)
-architecture=$(dpkg --print-architecture)
+architecture=$4
 date=$(date -u -R -d "@${SOURCE_DATE_EPOCH:-$(date +%s)}")
 
 root=$(mktemp -d)
@@ -23,10 +25,10 @@ cp -r "$folder/share/man" "$folder/share/bash-completion" "$folder/share/fish" "
 mkdir -p "$root/usr/share/zsh/vendor-completions"
 cp "$folder/share/zsh/site-functions/_quarrier" "$root/usr/share/zsh/vendor-completions/"
 gzip -9 -n "$root"/usr/share/man/man1/*.1
-strip --strip-unneeded "$root"/usr/bin/* 2>/dev/null || true
+"${STRIP:-strip}" --strip-unneeded "$root"/usr/bin/* 2>/dev/null || true
 
 # The newest version of the C library that one of the programs requires.
-libc=$(objdump -T "$root"/usr/bin/* | grep -o 'GLIBC_[0-9.]*' | sort -u -V | tail -n 1 | cut -d _ -f 2)
+libc=$("${OBJDUMP:-objdump}" -T "$root"/usr/bin/* | grep -o 'GLIBC_[0-9.]*' | sort -u -V | tail -n 1 | cut -d _ -f 2)
 
 cat >"$root/usr/share/doc/quarrier/copyright" <<END
 Format: https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/

@@ -5,7 +5,8 @@
     licences  prints the licences of all dependencies, with their text
     sbom      prints the dependencies as a CycloneDX document
 
-It gets the dependencies linked on this platform from `cargo metadata`, and the licence texts from
+It gets the dependencies linked on this platform, or on that of the variable TARGET, from
+`cargo metadata`, and the licence texts from
 the sources that cargo downloaded.
 """
 
@@ -13,6 +14,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import re
 import subprocess
 import sys
@@ -39,12 +41,12 @@ Package = dict[str, Any]
 
 
 def metadata(folder: Path) -> dict[str, Any]:
-    """The metadata of the workspace in a folder, for this machine's platform."""
+    """The metadata of the workspace in a folder, for the platform TARGET or this machine's."""
     version = subprocess.run(["rustc", "-vV"], capture_output=True, text=True, check=True).stdout
     host = re.search(r"^host: (.*)$", version, re.MULTILINE)
     assert host is not None, version
     command = ["cargo", "metadata", "--locked", "--format-version", "1"]
-    command += ["--filter-platform", host[1]]
+    command += ["--filter-platform", os.environ.get("TARGET") or host[1]]
     answer = subprocess.run(command, cwd=folder, stdout=subprocess.PIPE, text=True, check=True)
     known: dict[str, Any] = json.loads(answer.stdout)
     return known

@@ -4,6 +4,7 @@
 #   PROFILE=quick            another profile of Cargo.toml than `release`
 #   DIST_BINARIES=FOLDER     programs that are already built
 #   DIST_WITHOUT_WHEELS=1    no Python packages, which take as long again
+#   TARGET=TRIPLE            packages for another machine than this one: aarch64-unknown-linux-gnu
 set -eu
 
 cd "$(dirname "$0")/.."
@@ -16,7 +17,28 @@ tools=$target/dist-tools
 out=$target/dist
 work=$target/dist-work
 version=$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n 1)
-name=quarrier-$version-$(uname -m)-linux
+# The machine that the packages are for, and the prefix of its binary tools.
+case ${TARGET:-} in
+    '')
+        machine=$(uname -m)
+        architecture=$(dpkg --print-architecture)
+        prefix=
+        ;;
+    aarch64-unknown-linux-gnu)
+        machine=aarch64
+        architecture=arm64
+        prefix=aarch64-linux-gnu-
+        export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=aarch64-linux-gnu-gcc
+        # The emulator finds the dynamic linker and the C library in this folder.
+        export QEMU_LD_PREFIX=/usr/aarch64-linux-gnu
+        ;;
+    *)
+        echo "dist: TARGET=$TARGET is unknown; known: aarch64-unknown-linux-gnu" >&2
+        exit 2
+        ;;
+esac
+export STRIP="${prefix}strip" OBJDUMP="${prefix}objdump"
+name=quarrier-$version-$machine-linux
 # Archives contain the time of the commit, so that the same commit gives the same files.
 SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct 2>/dev/null || date +%s)}
 export SOURCE_DATE_EPOCH
@@ -26,23 +48,29 @@ say() { printf 'dist: %s\n' "$1"; }
 build_programs() {
     programs=${DIST_BINARIES:-}
     [ -z "$programs" ] || return 0
-    say "building the programs ($profile)"
-    cargo build --locked --profile "$profile" -p quarrier-cli -p quarrier-sql
+    say "building the programs ($profile${TARGET:+ for $TARGET})"
+    cargo build --locked --profile "$profile" ${TARGET:+--target "$TARGET"} -p quarrier-cli -p quarrier-sql
     case $profile in
-        dev) programs=$target/debug ;;
-        *) programs=$target/$profile ;;
+        dev) programs=$target/${TARGET:+$TARGET/}debug ;;
+        *) programs=$target/${TARGET:+$TARGET/}$profile ;;
     esac
 }
 
 # The files below a prefix, then those beside them in an archive.
 stage() {
     say "collecting programs, man pages, completions, licences"
+    if [ -n "${TARGET:-}" ]; then
+        # The emulator runs the program that prints its man pages and completions.
+        printf '#!/bin/sh\nexec qemu-%s "%s" "$@"\n' "$machine" "$programs/quarrier" >"$work/speaker"
+        chmod +x "$work/speaker"
+        export SPEAKER="$work/speaker"
+    fi
     scripts/install.sh "$programs" "$work/$name" >/dev/null
     scripts/dependencies.py licences >"$work/THIRD-PARTY-LICENCES"
     scripts/dependencies.py sbom >"$out/$name.cdx.json"
     cp LICENSE-MIT LICENSE-APACHE README.md CHANGELOG.md "$work/THIRD-PARTY-LICENCES" "$work/$name/"
     cp "$out/$name.cdx.json" "$work/$name/sbom.cdx.json"
-    strip --strip-debug "$work/$name"/bin/*
+    "$STRIP" --strip-debug "$work/$name"/bin/*
 }
 
 make_archive() {
@@ -52,9 +80,9 @@ make_archive() {
 }
 
 make_debian_package() {
-    package=quarrier_${version}_$(dpkg --print-architecture).deb
+    package=quarrier_${version}_$architecture.deb
     say "$package"
-    scripts/deb.sh "$work/$name" "$work/THIRD-PARTY-LICENCES" "$out/$package"
+    scripts/deb.sh "$work/$name" "$work/THIRD-PARTY-LICENCES" "$out/$package" "$architecture"
     if command -v lintian >/dev/null; then
         lintian --fail-on error --tag-display-limit 0 "$out/$package"
     else
@@ -72,7 +100,7 @@ make_wheel() {
     shift 3
     cp "$work/THIRD-PARTY-LICENCES" "$crate/"
     built=0
-    (cd "$crate" && "$maturin" build --locked --profile "$profile" --out "$out" --quiet \
+    (cd "$crate" && "$maturin" build --locked --profile "$profile" ${TARGET:+--target "$TARGET"} --out "$out" --quiet \
         --sbom-include "$out/$name.cdx.json" "$@") || built=$?
     rm -rf "$data" "$crate/THIRD-PARTY-LICENCES"
     return "$built"
@@ -86,7 +114,7 @@ make_wheels() {
     make_wheel quarrier-python-sql quarrier_sql._native quarrier-sql
     # A free-threaded interpreter has no stable ABI: each version needs packages of its own. PyO3 supports
     # them from 3.14 on.
-    if free=$(command -v python3.14t); then
+    if [ -z "${TARGET:-}" ] && free=$(command -v python3.14t); then
         say "the Python packages for $free"
         make_wheel quarrier-python quarrier._light quarrier --interpreter "$free"
         make_wheel quarrier-python-sql quarrier_sql._native quarrier-sql --interpreter "$free"

@@ -51,11 +51,11 @@ set_up_arm() {
     [ -e /usr/aarch64-linux-gnu/lib/libc.so.6 ] || missing="$missing libc6-dev-arm64-cross"
     have qemu-aarch64 || missing="$missing qemu-user"
     # shellcheck disable=SC2086 # a list of package names
-    [ -z "$missing" ] || install "testing for 64-bit Arm" $missing
+    [ -z "$missing" ] || install "building for 64-bit Arm" $missing
     [ -d "$(rustc --print sysroot)/lib/rustlib/$arm" ] && return
     have rustup || stop "the standard library for $arm is missing; get rustup from https://rustup.rs, then run:" \
         "  rustup target add $arm"
-    echo "setup: testing for 64-bit Arm needs its standard library; running: rustup target add $arm"
+    echo "setup: building for 64-bit Arm needs its standard library; running: rustup target add $arm"
     rustup target add "$arm" || stop "could not add $arm; is the network there? Then run: rustup target add $arm"
 }
 
