@@ -1,4 +1,4 @@
-// The measured calls on sparse files, with svfsc; see src/sparse_cases.rs.
+// The measured calls on sparse files, with svfsc, or with quarrier (-DQUARRIER); see src/sparse_cases.rs.
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
@@ -9,7 +9,11 @@
 #include <utility>
 #include <vector>
 
+#ifdef QUARRIER
+#include <quarrier/svfs.hpp>
+#else
 #include "svf.h"
+#endif
 
 namespace {
 

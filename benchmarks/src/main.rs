@@ -70,6 +70,7 @@ struct Arguments {
     quarrier_sql: Option<PathBuf>,
     vectorscan: Option<PathBuf>,
     svfsc: Option<PathBuf>,
+    svfs_hpp: Option<PathBuf>,
     /// The kernels of `parallel` in OCaml.
     parmap: Option<PathBuf>,
     /// An interpreter with quarrier and svfsc.
@@ -99,6 +100,7 @@ fn run() -> Result<()> {
         quarrier_sql,
         vectorscan,
         svfsc,
+        svfs_hpp,
         parmap,
         python,
         resident,
@@ -138,7 +140,8 @@ fn run() -> Result<()> {
     }
     if is_wanted("sparse") {
         let ours = neighbours.with_file_name("sparse");
-        record["sparse"] = sparse::run(&ours, svfsc.as_deref(), &scale)?.into();
+        let rival = svfsc.zip(svfs_hpp).map(|(svfsc, svfs_hpp)| sparse::Rival { svfsc, svfs_hpp });
+        record["sparse"] = sparse::run(&ours, rival.as_ref(), &scale)?.into();
     }
     let kernels = neighbours.with_file_name("parallel");
     if is_wanted("parallel") && scale.rounds == 0 {
@@ -184,7 +187,8 @@ fn run() -> Result<()> {
 fn arguments() -> Result<Arguments> {
     let (mut scale, mut only, mut vectorscan, mut built_from) = (FULL, None, None, None);
     let mut home = PathBuf::from("benchmarks");
-    let (mut quarrier, mut svfsc, mut parmap, mut python) = (None, None, None, None);
+    let (mut quarrier, mut parmap, mut python) = (None, None, None);
+    let (mut svfsc, mut svfs_hpp) = (None, None);
     let (mut quarrier_sql, mut resident) = (None, None);
     let mut words = std::env::args().skip(1);
     while let Some(word) = words.next() {
@@ -198,6 +202,7 @@ fn arguments() -> Result<Arguments> {
             "--quarrier-sql" => quarrier_sql = Some(value()?.into()),
             "--built-from" => built_from = Some(value()?),
             "--svfsc" => svfsc = Some(value()?.into()),
+            "--svfs-hpp" => svfs_hpp = Some(value()?.into()),
             "--parmap" => parmap = Some(value()?.into()),
             "--python" => python = Some(value()?.into()),
             "--resident" => resident = Some(value()?.into()),
@@ -217,6 +222,7 @@ fn arguments() -> Result<Arguments> {
         quarrier_sql,
         vectorscan,
         svfsc,
+        svfs_hpp,
         parmap,
         python,
         resident,

@@ -1,6 +1,6 @@
-//! Sparse files: single calls of quarrier and of svfsc, both as compiled code.
+//! Sparse files: single calls of quarrier, in Rust and from C++, and of svfsc, all as compiled code.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, bail};
@@ -19,49 +19,86 @@ struct Answer {
     sum: u64,
 }
 
-/// Runs both programs in turn; compares each answer with the rival's before it shows a time.
-pub(crate) fn run(ours: &Path, rival: Option<&Path>, scale: &Scale) -> Result<Option<Value>> {
+/// The rival's program, and its calls on quarrier's sparse files.
+pub(crate) struct Rival {
+    /// With svfsc.
+    pub(crate) svfsc: PathBuf,
+    /// The same source with `quarrier/svfs.hpp`.
+    pub(crate) svfs_hpp: PathBuf,
+}
+
+/// The answers of a round.
+struct Round {
+    rust: Vec<Answer>,
+    cpp: Vec<Answer>,
+    svfsc: Vec<Answer>,
+}
+
+/// Runs the programs in turn; compares each answer with the rival's before it shows a time.
+pub(crate) fn run(ours: &Path, rival: Option<&Rival>, scale: &Scale) -> Result<Option<Value>> {
     let checked = answers(ours)?;
     println!("sparse: {} cases run", checked.len());
     let Some(rival) = rival.filter(|_| scale.rounds > 0) else { return Ok(None) };
     eprintln!("measuring sparse files, {} rounds", scale.rounds);
     let mut rounds = Vec::new();
     for _ in 0..scale.rounds {
-        let (ours, rival) = (answers(ours)?, answers(rival)?);
-        compare(&ours, &rival)?;
-        rounds.push((ours, rival));
+        let (rust, cpp) = (answers(ours)?, answers(&rival.svfs_hpp)?);
+        let svfsc = answers(&rival.svfsc)?;
+        compare(&rust, &svfsc)?;
+        compare(&cpp, &svfsc)?;
+        rounds.push(Round { rust, cpp, svfsc });
     }
-    let mut table = Table::new(&["case", "block B", "quarrier ns", "svfsc ns", "times as fast"]);
+    let mut table =
+        Table::new(&["case", "block B", "Rust ns", "C++ ns", "svfsc ns", "Rust", "C++"]);
     let mut records = Vec::new();
     for (index, case) in checked.iter().enumerate() {
-        let of_call = |answer: &Answer| answer.seconds / answer.calls as f64;
-        let ours = Spread::of(rounds.iter().map(|(ours, _)| of_call(&ours[index])));
-        let theirs = Spread::of(rounds.iter().map(|(_, rival)| of_call(&rival[index])));
-        let pairs = rounds.iter().map(|(o, r)| of_call(&r[index]) / of_call(&o[index]));
-        let faster = Spread::of(pairs);
-        let ns = |spread: Option<Spread>| spread.map_or(0.0, |spread| 1e9 * spread.median);
-        table.row(vec![
-            case.name.clone(),
-            case.block.to_string(),
-            format!("{:.1}", ns(ours)),
-            format!("{:.1}", ns(theirs)),
-            ratio(faster),
-        ]);
-        records.push(json!({
-            "case": case.name,
-            "block_bytes": case.block,
-            "calls": case.calls,
-            "quarrier_seconds_per_call": Spread::to_json(ours),
-            "svfsc_seconds_per_call": Spread::to_json(theirs),
-            "times_as_fast": Spread::to_json(faster),
-        }));
+        let (row, record) = compared(&rounds, index, case);
+        table.row(row);
+        records.push(record);
     }
     println!(
-        "\nSparse files, a file of 1 MiB, one thread, {} rounds of two processes, the best of 5 in\n\
-         each: nanoseconds a call, and how many times as fast as svfsc 0.4.1 (its C++).\n\n{table}",
+        "\nSparse files, a file of 1 MiB, one thread, {} rounds of three processes, the best of 5 in\n\
+         each: nanoseconds a call, and how many times as fast as svfsc 0.4.1 (its C++) by the crate and\n\
+         by quarrier/svfs.hpp.\n\n{table}",
         scale.rounds
     );
     Ok(Some(Value::Array(records)))
+}
+
+/// The row of a case, and what is recorded of it.
+fn compared(rounds: &[Round], index: usize, case: &Answer) -> (Vec<String>, Value) {
+    type Side = fn(&Round) -> &Vec<Answer>;
+    let of_call = |round: &Round, side: Side| {
+        let answer = &side(round)[index];
+        answer.seconds / answer.calls as f64
+    };
+    let seconds = |side: Side| Spread::of(rounds.iter().map(|round| of_call(round, side)));
+    let svfsc: Side = |round| &round.svfsc;
+    let times = |side: Side| {
+        Spread::of(rounds.iter().map(|round| of_call(round, svfsc) / of_call(round, side)))
+    };
+    let (rust, cpp): (Side, Side) = (|round| &round.rust, |round| &round.cpp);
+    let ns = |side: Side| seconds(side).map_or(0.0, |spread| 1e9 * spread.median);
+    let row = vec![
+        case.name.clone(),
+        case.block.to_string(),
+        format!("{:.1}", ns(rust)),
+        format!("{:.1}", ns(cpp)),
+        format!("{:.1}", ns(svfsc)),
+        ratio(times(rust)),
+        ratio(times(cpp)),
+    ];
+    let record = json!({
+        "case": case.name,
+        "block_bytes": case.block,
+        "calls": case.calls,
+        "quarrier_seconds_per_call": Spread::to_json(seconds(rust)),
+        "svfs_hpp_seconds_per_call": Spread::to_json(seconds(cpp)),
+        "svfsc_seconds_per_call": Spread::to_json(seconds(svfsc)),
+        "times_as_fast": Spread::to_json(times(rust)),
+        "svfs_hpp_times_as_fast": Spread::to_json(times(cpp)),
+    });
+    (row, record)
 }
 
 fn answers(program: &Path) -> Result<Vec<Answer>> {
