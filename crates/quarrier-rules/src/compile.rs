@@ -7,6 +7,7 @@ use boreal::compiler::{AddRuleError, Compiler, CompilerBuilder};
 use boreal::module::Console;
 
 use crate::error::{Error, Result};
+use crate::programs::add_modules;
 use crate::ranges::with_lower_bounds;
 use crate::text::Statement;
 use crate::windows::{FILESIZE, without_filesize};
@@ -43,7 +44,8 @@ pub(crate) fn compile_for_windows<'s>(texts: impl Iterator<Item = &'s str>) -> O
 fn compiler() -> Compiler {
     // Discard the output of `console`, which would mix with the rows.
     let console = Console::with_callback(|_| {});
-    let mut compiler: Compiler = CompilerBuilder::new().add_module(console).build();
+    let modules = add_modules(CompilerBuilder::new().add_module(console));
+    let mut compiler: Compiler = modules.build();
     for name in NAMES {
         compiler.define_symbol(name, "");
     }

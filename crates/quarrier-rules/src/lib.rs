@@ -51,6 +51,7 @@ mod gate;
 mod hits;
 mod judge;
 mod local;
+mod programs;
 mod ranges;
 mod regexes;
 mod set;

@@ -7,6 +7,7 @@
 mod draw;
 mod gate;
 mod hostile;
+mod programs;
 mod yara;
 
 use std::sync::atomic::AtomicBool;

@@ -19,7 +19,7 @@ const SETS: u64 = 60;
 type Row = (String, String, u64, u64);
 
 /// Returns the output of `yara`; `None` if it does not run.
-fn yara_rows(folder: &std::path::Path, name: &str) -> Option<BTreeSet<Row>> {
+pub(crate) fn yara_rows(folder: &std::path::Path, name: &str) -> Option<BTreeSet<Row>> {
     let symbols =
         [format!("filename={name}"), format!("filepath={name}"), "extension=".to_string()];
     let mut command = Command::new("yara");
