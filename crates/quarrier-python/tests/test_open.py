@@ -151,6 +151,20 @@ def test_errors_of_sources_are_os_errors(tmp_path: Path) -> None:
         assert "secret" not in str(caught.value)
 
 
+def test_a_source_that_cannot_be_opened_leaves_nothing_to_close(tmp_path: Path) -> None:
+    program = """
+import sys, quarrier
+try:
+    quarrier.open(sys.argv[1])
+except FileNotFoundError:
+    print("refused")
+"""
+    # Before Python 3.13, only this mode reports errors of a file's finalizer.
+    command = [sys.executable, "-X", "dev", "-c", program, str(tmp_path / "missing")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.stdout, done.stderr) == ("refused\n", "")
+
+
 def test_the_directory_of_an_archive_costs_one_request() -> None:
     archive = io.BytesIO()
     with zipfile.ZipFile(archive, "w") as members:

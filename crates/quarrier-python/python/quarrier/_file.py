@@ -146,7 +146,8 @@ class SourceFile(io.RawIOBase):
         """Closes the file and frees its held bytes."""
         if not self.closed:
             super().close()
-            del self._source
+            # A file whose source could not be opened has none.
+            self.__dict__.pop("_source", None)
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Unpickling opens the source again at the same position.
