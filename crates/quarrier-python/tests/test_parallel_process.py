@@ -108,14 +108,11 @@ def test_workers_of_a_caller_with_threads_are_not_forked_from_it(other_thread: N
 
 
 NATIVE_THREAD = """
-import ctypes, os, time
-import numba, numpy
+import ctypes, os
 from quarrier import parallel
-@numba.njit(parallel=True)
-def double(values):
-    for index in numba.prange(len(values)):
-        values[index] *= 2
-double(numpy.ones(1000))
+libc = ctypes.CDLL(None)
+code = ctypes.cast(libc.pause, ctypes.c_void_p)
+assert libc.pthread_create(ctypes.byref(ctypes.c_ulong()), None, code, None) == 0
 def fill(out, start):
     out[:] = os.getppid()
 assert (parallel.init(2, "i8", fill) != os.getpid()).all()
@@ -300,22 +297,32 @@ def test_uneven_work_is_distributed_on_demand() -> None:
     assert (found == found[0]).sum() == 1
 
 
-def test_a_pool_keeps_its_workers_and_replaces_the_dead() -> None:
-    def pid(out: Any, start: int) -> None:
-        time.sleep(0.01)
-        out[:] = os.getpid()
+def test_a_pool_keeps_its_workers_and_replaces_the_dead(tmp_path: pathlib.Path) -> None:
+    def both(name: str) -> list[int]:
+        folder = tmp_path / name
+        folder.mkdir()
+
+        def pid(out: Any, start: int) -> None:
+            (folder / str(os.getpid())).touch()
+            while len(os.listdir(folder)) < 2:  # until the other one has its chunk
+                time.sleep(0.001)
+            out[:] = os.getpid()
+
+        found: list[int] = sorted(parallel.init(2, "i8", pid, chunk=1).tolist())
+        return found
 
     def end(out: Any, start: int) -> None:
         os._exit(1)
 
     with nothing_left(), parallel.pool(workers=2):
-        first = set(parallel.init(8, "i8", pid, chunk=1).tolist())
-        assert set(parallel.init(8, "i8", pid, chunk=1).tolist()) == first
+        first = both("first")
+        assert both("again") == first
         with pytest.raises(quarrier.WorkerDiedError):
             parallel.init(8, "i8", end, chunk=1)
-        assert len(set(parallel.init(8, "i8", pid, chunk=1).tolist())) == 2
+        later = both("later")
+        assert later != first
         # An idle worker that was killed is replaced too.
-        os.kill(int(parallel.init(8, "i8", pid, chunk=1)[0]), signal.SIGKILL)
+        os.kill(later[0], signal.SIGKILL)
         time.sleep(0.05)
         assert parallel.init(8, "i8", number, on_error="retry").tolist() == list(range(8))
 
