@@ -72,16 +72,14 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 pub use error::{Error, Result};
 pub use gate::{Gate, gate};
 pub use one::measure_one;
-pub use reading::{Area, Parameters, Percentiles, Reading, Subject, Unit, Value};
+pub use reading::{Area, Parameters, Percentiles, Reading, Subject, Timeline, Unit, Value};
 pub use report::{FORMAT, Report};
-pub use request::{Network, Request};
+pub use request::{Network, Request, Sustained};
 pub use trial::Progress;
 
 use conditions::{Conditions, Limits, Snapshot};
 use trial::Session;
 
-/// The number of visits to each subject, if its readings have more than one run.
-const VISITS: u32 = 2;
 /// An additional visit to disturbed readings takes at most this part of the time that they took.
 const AGAIN_PART: u32 = 4;
 /// A quick measurement starts nothing more after this time.
@@ -90,19 +88,21 @@ const QUICK_MOST: Duration = Duration::from_secs(26);
 /// Measures the requested areas in order, and then all of them again.
 ///
 /// # Errors
-/// If a result is wrong, the system refuses something indispensable, or `stop` is set.
+/// If the request contradicts itself, a result is wrong, the system refuses something indispensable, or
+/// `stop` is set.
 pub fn measure(
     request: &Request,
     progress: &mut dyn Progress,
     stop: &AtomicBool,
 ) -> Result<Report> {
+    request.check()?;
     let before = Snapshot::take();
     let when = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
     let start = Instant::now();
     let mut session = Session::new(request.effort.clone(), progress, stop)?;
     let clock_before_hertz = cpu::clock_hertz(&session.team).ok();
     let (mut disk, mut network) = (disk::VisitState::default(), network::VisitState::default());
-    let visits = VISITS.min(request.effort.runs);
+    let visits = request.visits();
     for visit in 1..=visits {
         session.visit(visit, visits);
         for &area in &request.areas {

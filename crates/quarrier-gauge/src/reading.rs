@@ -282,6 +282,24 @@ pub struct Percentiles {
     pub buckets: Vec<(f64, u64)>,
 }
 
+/// The rates of a long run, window by window.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Timeline {
+    /// The length of a window in seconds.
+    pub window_seconds: f64,
+    /// The rate in each window from the start, in the unit of the reading.
+    pub rates: Vec<f64>,
+    /// The rate at the start: the median of the windows up to the first lasting change.
+    pub initial: f64,
+    /// How long that rate lasted, in seconds.
+    pub initial_seconds: f64,
+    /// The time from the start after which the rate stayed the same, in seconds; missing if it still
+    /// changed at the end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub steady_after_seconds: Option<f64>,
+}
+
 /// A measured value.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -321,6 +339,10 @@ pub struct Reading {
     /// For datagrams: the share of those sent that arrived, over all kept runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub received_share: Option<f64>,
+    /// For one long run: the rate over time. The samples are then the windows after the rate stopped
+    /// changing, or the last fifth of all windows if it never did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeline: Option<Timeline>,
     /// The value of a run in the preceding hour, if it differs by more than 5 % and nothing else
     /// disturbed either.
     #[serde(default, skip_serializing_if = "Option::is_none")]

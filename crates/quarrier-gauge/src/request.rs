@@ -1,9 +1,16 @@
 //! The measurements that the caller requests.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
+use crate::error::{Error, Result};
 use crate::reading::Area;
 use crate::trial::{Effort, Team};
+
+/// The number of visits to each subject, if its readings have more than one run.
+const VISITS: u32 = 2;
+/// The maximum time of each stream of a quick measurement.
+const QUICK_SUSTAINED_MAX: Duration = Duration::from_secs(10);
 
 /// A request: the areas to measure, and how.
 #[derive(Debug, Clone)]
@@ -16,10 +23,22 @@ pub struct Request {
     pub quick: bool,
     /// A folder on the disk to measure.
     pub path: PathBuf,
+    /// The rates that the disk sustains, instead of its other readings: long streams exhaust what would
+    /// make other readings fast. The disk must be the only area.
+    pub sustained: Option<Sustained>,
     /// The path of the network measurements.
     pub network: Network,
     /// The numbers of threads to measure with, in order.
     pub threads: Vec<usize>,
+}
+
+/// A request for the rates that a disk sustains.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Sustained {
+    /// The time of writing, and that of reading.
+    pub time: Duration,
+    /// The maximum size of the file in bytes; it also takes at most a quarter of the free space.
+    pub file_bytes_max: u64,
 }
 
 /// A path through the network.
@@ -40,6 +59,7 @@ impl Request {
             effort: Effort::full(runs),
             quick: false,
             path: path.into(),
+            sustained: None,
             network: Network::default(),
             threads: powers(2 * cpus()),
         }
@@ -49,6 +69,27 @@ impl Request {
     pub fn quick(path: impl Into<PathBuf>) -> Request {
         let full = Request::full(path, 3);
         Request { effort: Effort::quick(), quick: true, threads: powers(cpus()), ..full }
+    }
+}
+
+impl Request {
+    /// The number of visits to each subject.
+    pub(crate) fn visits(&self) -> u32 {
+        if self.sustained.is_some() { 1 } else { VISITS.min(self.effort.runs) }
+    }
+
+    /// Returns an error for areas that cannot be measured together, and for too long a time.
+    pub(crate) fn check(&self) -> Result<()> {
+        let Some(sustained) = &self.sustained else { return Ok(()) };
+        let refuse = |text: String| Err(Error::BadRequest(text));
+        if self.areas != [Area::Disk] {
+            return refuse("sustained rates are of disks: name the area disk, and no other".into());
+        }
+        if self.quick && sustained.time > QUICK_SUSTAINED_MAX {
+            let most = QUICK_SUSTAINED_MAX.as_secs();
+            return refuse(format!("a quick measurement sustains a rate for {most} s at most"));
+        }
+        Ok(())
     }
 }
 

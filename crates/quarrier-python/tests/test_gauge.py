@@ -29,6 +29,33 @@ def test_a_reading_has_its_measurement_runs_and_conditions(
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_sustained_rate_has_its_rates_over_time(tmp_path: pathlib.Path) -> None:
+    try:
+        readings = quarrier.gauge("disk", sustained=1, quick=True, path=tmp_path)
+    except quarrier.PlanError as error:
+        assert "has no O_DIRECT" in str(error)
+        return
+    assert [reading.measurement for reading in readings] == ["sustained write", "sustained read"]
+    for reading in readings:
+        assert reading.timeline is not None
+        assert len(reading.timeline["rates"]) == 20
+        assert reading.parameters["seconds"] == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("seconds", [0, -1, 86_401, float("nan"), float("inf")])
+def test_a_sustained_rate_takes_a_second_to_a_day(seconds: float) -> None:
+    with pytest.raises(ValueError, match="from 1 to 86400 seconds"):
+        quarrier.gauge("disk", sustained=seconds)
+
+
+def test_a_sustained_rate_is_of_a_disk_alone() -> None:
+    with pytest.raises(quarrier.PlanError, match="the area disk, and no other"):
+        quarrier.gauge(sustained=5)
+    with pytest.raises(quarrier.PlanError, match="10 s at most"):
+        quarrier.gauge("disk", sustained=11, quick=True)
+
+
 def test_an_unknown_area_is_refused() -> None:
     with pytest.raises(quarrier.PlanError, match=r"'tpu'.*cpu, memory, disk, network, gpu"):
         quarrier.gauge("tpu")

@@ -2,6 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use quarrier_gauge::Area;
@@ -43,11 +44,16 @@ pub(crate) struct Measure {
     pub(crate) areas: Vec<Area>,
     pub(crate) quick: bool,
     pub(crate) runs: Option<u32>,
+    /// How long to write to the disk, and to read from it.
+    pub(crate) sustained: Option<Duration>,
     pub(crate) path: PathBuf,
     /// The other end of the network; `None` for the loopback.
     pub(crate) connect: Option<String>,
     pub(crate) congestion: Option<String>,
 }
+
+/// The maximum of `--sustained`: a day.
+const SUSTAINED_SECONDS_MAX: u64 = 86_400;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -55,6 +61,7 @@ Examples:
   quarrier gauge --json host.json --html host.html
   quarrier gauge memory --runs 10
   quarrier gauge disk --path /mnt/data --html disk.html
+  quarrier gauge disk --path /mnt/data --sustained 600 --html sustained.html
   quarrier gauge --json after.json --compare before.json
   quarrier gauge --from after.json --compare before.json --html compared.html
   quarrier gauge memory --compare before.json --gate 10
@@ -73,7 +80,13 @@ updates the machine profile in the cache folder ($XDG_CACHE_HOME/quarrier or
 ~/.cache/quarrier), which searches use for planning.
 
 The disk is measured in a temporary file in FOLDER, which is always removed; a
-full measurement takes 1 GiB, a quick one 256 MiB.
+full measurement takes 1 GiB, a quick one 256 MiB, --sustained at most a quarter
+of the free space.
+
+--sustained finds the rates at which a disk stays when its caches are full, or
+its credits are spent. It shows the rate over time, the rate at the start, and
+when it fell. It measures no other readings, and wears an SSD: it writes as much
+as the disk takes in SECONDS.
 
 CPU quotas, cpusets and memory limits of control groups are named as limits, and
 threads and memory follow them. --gate fails if an undisturbed reading is slower
@@ -112,6 +125,18 @@ pub(super) fn command() -> Command {
                 .default_value(".")
                 .value_parser(value_parser!(PathBuf))
                 .help("A folder on the disk to measure"),
+        )
+        .arg(
+            Arg::new("sustained")
+                .long("sustained")
+                .value_name("SECONDS")
+                .conflicts_with_all(["from", "listen", "connect", "runs"])
+                .value_parser(value_parser!(u64).range(1..=SUSTAINED_SECONDS_MAX))
+                .help(
+                    "Only measure the rates that the disk sustains: write for SECONDS, then read for as \
+                     long; the area must be disk. Take at least as long as its caches may last, such as \
+                     600",
+                ),
         )
         .args(network_args())
         .args(report_args())
@@ -203,6 +228,10 @@ pub(super) fn parse(matches: &ArgMatches) -> Result<Gauge, String> {
     let names: Vec<&String> = matches.get_many::<String>("area").unwrap_or_default().collect();
     let areas = quarrier::Gauge::areas_named(&names);
     let areas = areas.map_err(|error| format!("{error}; try 'quarrier gauge --help'"))?;
+    if matches.contains_id("sustained") && areas != [Area::Disk] {
+        let write = "write 'quarrier gauge disk --sustained …'";
+        return Err(format!("--sustained is for the disk only; {write}"));
+    }
     for option in ["listen", "connect"] {
         if matches.contains_id(option) && areas != [Area::Network] {
             return Err(format!(
@@ -219,6 +248,7 @@ pub(super) fn parse(matches: &ArgMatches) -> Result<Gauge, String> {
             areas,
             quick: matches.get_flag("quick"),
             runs: matches.get_one("runs").copied(),
+            sustained: matches.get_one("sustained").copied().map(Duration::from_secs),
             path: file("path").unwrap_or_default(),
             connect: text("connect"),
             congestion: text("congestion"),

@@ -94,6 +94,44 @@ fn an_area_is_measured_kept_and_shown_again() {
 }
 
 #[test]
+fn the_rates_that_a_disk_sustains_are_measured_alone() {
+    let lab = Lab::new();
+    fs::create_dir(lab.path("disk")).unwrap();
+    let files = ["--json", "now.json", "--html", "now.html", "--prometheus", "now.prom"];
+    let args = ["disk", "--sustained", "1", "--quick", "--path", "disk"];
+    let ran = gauge(&lab, &[&args[..], &files].concat());
+    assert_eq!(fs::read_dir(lab.path("disk")).unwrap().count(), 0);
+    if ran.stderr.contains("has no O_DIRECT") {
+        return ran.says(2, &["disk: ", "name a folder on another"]);
+    }
+    assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""), "{ran:?}");
+    let kept: Value = serde_json::from_slice(&fs::read(lab.path("now.json")).unwrap()).unwrap();
+    let readings = kept["readings"].as_array().unwrap();
+    let names: Vec<&str> =
+        readings.iter().map(|reading| reading["measurement"].as_str().unwrap()).collect();
+    assert_eq!(names, ["sustained write", "sustained read"]);
+    for reading in readings {
+        assert_eq!(reading["parameters"]["seconds"], 1);
+        let timeline = &reading["timeline"];
+        assert_eq!(
+            (&timeline["window_seconds"], &timeline["initial"].is_f64()),
+            (&0.05.into(), &true)
+        );
+        assert_eq!(timeline["rates"].as_array().unwrap().len(), 20);
+    }
+    for name in names {
+        assert!(ran.text().contains(name), "{ran:?}");
+        let metrics = fs::read_to_string(lab.path("now.prom")).unwrap();
+        let initial = metrics.lines().filter(|line| line.contains("_initial_bytes_per_second{"));
+        assert_eq!(initial.filter(|line| line.contains(name)).count(), 1, "{metrics}");
+    }
+    let page = fs::read_to_string(lab.path("now.html")).unwrap();
+    assert!(page.contains("Sustained write: bytes a second over time"));
+    let again = gauge(&lab, &["--from", "now.json", "--compare", "now.json", "--gate", "5"]);
+    assert_eq!(again.code, Some(0), "{again:?}");
+}
+
+#[test]
 fn the_profile_is_stored_and_a_damaged_one_is_replaced_with_a_notice() {
     let lab = Lab::new();
     let args = ["cpu", "--quick", "--format", "csv", "--stats", "stats.json"];
@@ -293,6 +331,12 @@ fn wrong_use_is_refused_before_anything_is_measured() {
     refuses(&["tpu"], &["'tpu'", "cpu, memory, disk, network, gpu"]);
     refuses(&["ram"], &["'ram'", "cpu, memory, disk, network", "quarrier gauge --help"]);
     refuses(&["cpu", "--runs", "0"], &["0", "1"]);
+    refuses(&["--sustained", "60"], &["--sustained", "disk only", "quarrier gauge disk"]);
+    refuses(&["disk", "cpu", "--sustained", "60"], &["disk only"]);
+    refuses(&["disk", "--sustained", "0"], &["0", "1..=86400"]);
+    refuses(&["disk", "--sustained", "11", "--quick"], &["10 s at most"]);
+    refuses(&["disk", "--sustained", "60", "--runs", "3"], &["--runs"]);
+    refuses(&["--from", "text", "--sustained", "60"], &["--from"]);
     refuses(&["disk", "--path", "missing"], &["missing", "not a folder"]);
     refuses(&["disk", "--path", "text"], &["text", "not a folder"]);
     refuses(&["--compare", "missing.json"], &["missing.json", "No such file"]);

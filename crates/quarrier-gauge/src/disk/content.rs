@@ -55,22 +55,27 @@ fn sheet_sector(sector: u64) -> u32 {
 pub(super) struct Content {
     seed: u64,
     sheet: Vec<u8>,
-    /// The contents of each sector, as a [`Written`].
+    /// The smallest write has two to the power of this sectors.
+    unit_shift: u32,
+    /// The contents of the first sector of each unit, as a [`Written`]; the others follow on the sheet.
     written: Vec<AtomicU32>,
 }
 
 impl Content {
-    /// Creates contents for a file of `bytes`; they depend on the seed.
-    pub(super) fn new(bytes: u64, seed: u64) -> Content {
+    /// Creates contents for a file of `bytes`, whose writes are aligned to `unit_bytes`, a power of two of
+    /// sectors; they depend on the seed. They take 4 bytes of memory for each unit.
+    pub(super) fn new(bytes: u64, unit_bytes: usize, seed: u64) -> Content {
         let mut random = SplitMix(seed);
         let sheet = (0..SHEET_BYTES / 8).flat_map(|_| random.next().to_le_bytes()).collect();
-        let sectors = bytes.div_ceil(SECTOR_BYTES as u64);
-        let first = |sector| Written { generation: 0, sheet_sector: sheet_sector(sector) };
-        let mut written: Vec<AtomicU32> = Vec::with_capacity(sectors as usize);
+        let unit_shift = (unit_bytes / SECTOR_BYTES).ilog2();
+        let units = bytes.div_ceil(unit_bytes as u64);
+        let first =
+            |unit| Written { generation: 0, sheet_sector: sheet_sector(unit << unit_shift) };
+        let mut written: Vec<AtomicU32> = Vec::with_capacity(units as usize);
         // Lookups are random, so small pages would miss the TLB.
-        prefer_large_pages(written.as_ptr().cast(), sectors as usize * size_of::<AtomicU32>());
-        written.extend((0..sectors).map(|sector| AtomicU32::new(first(sector).packed())));
-        Content { seed, sheet, written }
+        prefer_large_pages(written.as_ptr().cast(), units as usize * size_of::<AtomicU32>());
+        written.extend((0..units).map(|unit| AtomicU32::new(first(unit).packed())));
+        Content { seed, sheet, unit_shift, written }
     }
 
     fn stamp(&self, sector: u64, generation: u8) -> u64 {
@@ -81,16 +86,29 @@ impl Content {
     }
 
     fn written(&self, sector: u64) -> Written {
-        Written::unpacked(self.written[sector as usize].load(Ordering::Relaxed))
+        let unit = self.written[(sector >> self.unit_shift) as usize].load(Ordering::Relaxed);
+        let Written { generation, sheet_sector: first } = Written::unpacked(unit);
+        let within = sector & ((1 << self.unit_shift) - 1);
+        Written { generation, sheet_sector: sheet_sector(u64::from(first) + within) }
     }
 
-    /// Records that the sectors of this range now have the bytes that [`Content::write`] made.
+    /// The length of the start of the file that has been written since its generation 0.
+    pub(super) fn written_bytes(&self) -> u64 {
+        let is_written =
+            |unit: &&AtomicU32| Written::unpacked(unit.load(Ordering::Relaxed)).generation != 0;
+        let units = self.written.iter().take_while(is_written).count() as u64;
+        (units << self.unit_shift) * SECTOR_BYTES as u64
+    }
+
+    /// Records that the units of this range now have the bytes that [`Content::write`] made.
     pub(super) fn mark(&self, offset: u64, bytes: usize, generation: u8, held: u64) {
-        let first = (offset / SECTOR_BYTES as u64) as usize;
+        let first = (offset / SECTOR_BYTES as u64 >> self.unit_shift) as usize;
+        let units = bytes / SECTOR_BYTES >> self.unit_shift;
         let sheet = held / SECTOR_BYTES as u64;
-        for (at, sector) in (sheet..).zip(&self.written[first..first + bytes / SECTOR_BYTES]) {
+        let places = (sheet..).step_by(1 << self.unit_shift);
+        for (at, unit) in places.zip(&self.written[first..first + units]) {
             let now = Written { generation, sheet_sector: sheet_sector(at) };
-            sector.store(now.packed(), Ordering::Relaxed);
+            unit.store(now.packed(), Ordering::Relaxed);
         }
     }
 
@@ -172,5 +190,38 @@ impl Content {
 
     fn first_wrong_byte(&self, offset: u64, bytes: &[u8]) -> Option<u64> {
         (offset..).zip(bytes).find(|&(at, &byte)| byte != self.byte(at)).map(|(at, _)| at)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn contents_are_the_last_ones_written_whatever_the_unit_of_writes() {
+        const FILE_BYTES: usize = 8 << 20;
+        for unit_bytes in [512, 4096, 1 << 20, 2 << 20] {
+            let content = Content::new(FILE_BYTES as u64, unit_bytes, 1);
+            let mut file = vec![0; FILE_BYTES];
+            content.write(0, 0, &mut file, None);
+            assert_eq!((content.first_wrong(0, &file), content.written_bytes()), (None, 0));
+            let mut block = vec![0; 2 << 20];
+            let mut held = None;
+            for (generation, offset) in [(1, 0), (2, 4 << 20), (3, 2 << 20), (4, 4 << 20)] {
+                held = Some(content.write(offset, generation, &mut block, held));
+                content.mark(offset, block.len(), generation, held.unwrap());
+                let offset = offset as usize;
+                assert!(content.first_wrong(0, &file).is_some(), "the write is missing");
+                file[offset..offset + block.len()].copy_from_slice(&block);
+                assert_eq!(content.first_wrong(0, &file), None, "{unit_bytes} {generation}");
+            }
+            assert_eq!(content.written_bytes(), 6 << 20);
+            for at in (0..FILE_BYTES).step_by(65_521) {
+                assert_eq!(content.byte(at as u64), file[at], "{unit_bytes} {at}");
+                file[at] = !file[at];
+                assert_eq!(content.first_wrong(0, &file), Some(at as u64), "{unit_bytes}");
+                file[at] = !file[at];
+            }
+        }
     }
 }

@@ -19,10 +19,10 @@ const STAND_INS_MAX: usize = 128;
 const COLD_SHARE_MAX: f64 = 0.01;
 
 /// How a job runs on this system, with notes for the reader.
-struct Means {
-    job: Job,
-    ring: bool,
-    notes: Vec<String>,
+pub(super) struct Means {
+    pub(super) job: Job,
+    pub(super) ring: bool,
+    pub(super) notes: Vec<String>,
 }
 
 /// Measures `job` on `file` and returns the runs, with the time of each request. Requests in a closed
@@ -75,18 +75,22 @@ pub fn measure_job(session: &mut Session<'_>, file: &mut TrialFile, job: &Job) -
 
 /// Makes the job's subject, with parameters of the file and the system.
 fn subject(file: &TrialFile, job: &Job, ring: bool) -> Subject {
-    let calls = match (ring, job.action) {
-        (true, _) => "io_uring",
-        (false, Action::Read) => "pread",
-        (false, Action::Write) => "pwrite",
-    };
     let mut subject = job.subject();
     subject.parameters = subject
         .parameters
-        .with("calls", calls)
+        .with("calls", calls(job, ring))
         .with("file_bytes", file.bytes())
         .with("file_system", file.file_system());
     subject
+}
+
+/// The system calls that make the job's requests.
+pub(super) fn calls(job: &Job, ring: bool) -> &'static str {
+    match (ring, job.action) {
+        (true, _) => "io_uring",
+        (false, Action::Read) => "pread",
+        (false, Action::Write) => "pwrite",
+    }
 }
 
 /// Threads that read from the page cache copy all the time and never wait.
@@ -118,7 +122,7 @@ fn valued(trial: Trial, unit: Unit, job: &Job, latencies: &Latencies) -> Trial {
 }
 
 /// Returns how the job can run on this system.
-fn means(file: &TrialFile, job: &Job) -> Result<Means> {
+pub(super) fn means(file: &TrialFile, job: &Job) -> Result<Means> {
     let mut job = job.clone();
     let mut notes = Vec::new();
     if job.cache == Cache::Direct && file.direct_bytes().is_none_or(|least| least > job.block_bytes)

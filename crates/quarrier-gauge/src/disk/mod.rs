@@ -21,6 +21,7 @@ mod plain;
 mod ring;
 mod room;
 mod small;
+mod sustained;
 mod sweep;
 mod sync;
 mod worker;
@@ -30,6 +31,7 @@ pub use measure::measure_job;
 pub(crate) use named::measure_named;
 pub use named::measure_on;
 pub use room::TrialFile;
+pub use sustained::measure_sustained;
 pub use sync::measure_sync;
 
 use crate::Request;
@@ -57,6 +59,9 @@ pub(crate) fn measure(
     session: &mut Session<'_>,
     state: &mut VisitState,
 ) -> Result<()> {
+    if let Some(sustained) = &request.sustained {
+        return measure_sustained(session, &request.path, sustained);
+    }
     let effort = session.effort.clone();
     session.effort = effort.for_answers();
     let result = measure_all(request, session, state);

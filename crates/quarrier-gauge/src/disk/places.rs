@@ -8,8 +8,9 @@ use super::job::Order;
 /// starts over, unless [`Places::once`] forbids it.
 pub(super) struct Places {
     order: Order,
-    block_bytes: u64,
     first: u64,
+    /// The distance between two neighbouring places.
+    step: u64,
     blocks: u64,
     next: u64,
     key: u64,
@@ -30,7 +31,24 @@ impl Places {
         let blocks = bytes / block_bytes / threads as u64;
         let first = blocks * block_bytes * thread as u64;
         let key = SplitMix(thread as u64).next();
-        let places = Places { order, block_bytes, first, blocks, next: 0, key, once: false };
+        let step = block_bytes;
+        let places = Places { order, first, step, blocks, next: 0, key, once: false };
+        (blocks > 0).then_some(places)
+    }
+
+    /// Creates the offsets of thread `thread` of `threads` that write or read a file of `bytes` together,
+    /// in order: each takes every `threads`-th block. If there are fewer blocks, the file is too small.
+    pub(super) fn together(
+        block_bytes: usize,
+        bytes: u64,
+        thread: usize,
+        threads: usize,
+    ) -> Option<Places> {
+        let (block_bytes, threads) = (block_bytes as u64, threads as u64);
+        let blocks = bytes / block_bytes / threads;
+        let (first, step) = (block_bytes * thread as u64, block_bytes * threads);
+        let order = Order::Sequential;
+        let places = Places { order, first, step, blocks, next: 0, key: 0, once: false };
         (blocks > 0).then_some(places)
     }
 
@@ -55,7 +73,7 @@ impl Places {
             Order::Random => shuffled(self.next, self.blocks, self.key),
         };
         self.next += 1;
-        Some(self.first + index * self.block_bytes)
+        Some(self.first + index * self.step)
     }
 }
 

@@ -66,6 +66,7 @@ impl PlainWorker {
                 self.request(file, generation, offset, outcome)?;
             }
             now = Instant::now();
+            outcome.count(now);
             if timed {
                 outcome.latencies.record(now.saturating_duration_since(since));
             }

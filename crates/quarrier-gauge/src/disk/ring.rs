@@ -286,6 +286,7 @@ impl RingWorker {
                 }
             }
         }
+        outcome.count(now);
         match problem {
             None => Ok(()),
             Some((offset, error)) => Err(file.failed(&format!("read or write at {offset}"), error)),

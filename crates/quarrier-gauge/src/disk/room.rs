@@ -44,6 +44,31 @@ impl TrialFile {
     /// # Errors
     /// If `folder` does not exist or its disk lacks the space, the system refuses, or `stop` is set.
     pub fn make(folder: &Path, bytes: u64, stop: &AtomicBool) -> Result<TrialFile> {
+        let mut made = TrialFile::lay_out(folder, bytes, SECTOR_BYTES)?;
+        made.fill(stop)?;
+        made.direct_bytes = made.least_direct();
+        Ok(made)
+    }
+
+    /// Creates a file of `bytes`, which have no defined contents, for writes that are aligned to
+    /// `unit_bytes`, a power of two of sectors. [`TrialFile::keep_written`] must be called before reads.
+    ///
+    /// # Errors
+    /// If `folder` does not exist or its disk lacks the space, or the system refuses.
+    pub(super) fn make_empty(folder: &Path, bytes: u64, unit_bytes: usize) -> Result<TrialFile> {
+        let mut made = TrialFile::lay_out(folder, bytes, unit_bytes)?;
+        // Where space cannot be reserved, the file is still empty.
+        made.set_length(bytes)?;
+        // Reads of bytes that were never written tell nothing about the page cache.
+        let start = AlignedBuffer::new(DIRECT_BLOCKS[3].min(bytes as usize));
+        made.file.write_all_at(&start, 0).map_err(|error| made.failed("write at 0", error))?;
+        made.file.sync_data().map_err(|error| made.failed("write it to the disk", error))?;
+        made.advise(Advice::DontNeed);
+        made.direct_bytes = made.least_direct();
+        Ok(made)
+    }
+
+    fn lay_out(folder: &Path, bytes: u64, unit_bytes: usize) -> Result<TrialFile> {
         let name = folder.display().to_string();
         if bytes == 0 || !bytes.is_multiple_of(4096) {
             return Err(Error::BadRequest(format!("{bytes} bytes: not a multiple of 4096")));
@@ -58,17 +83,26 @@ impl TrialFile {
         let file =
             nameless(folder).map_err(|error| Error::io(&name, "make a file there", error))?;
         reserve(&file, &name, bytes)?;
-        let mut made = TrialFile {
+        Ok(TrialFile {
             file,
             folder: name,
             bytes,
-            content: Content::new(bytes, seed()),
+            content: Content::new(bytes, unit_bytes, seed()),
             direct_bytes: None,
             generation: 0,
-        };
-        made.fill(stop)?;
-        made.direct_bytes = made.least_direct();
-        Ok(made)
+        })
+    }
+
+    /// Shortens the file to its start that has been written, and returns the new length in bytes.
+    pub(super) fn keep_written(&mut self) -> Result<u64> {
+        let written = self.content.written_bytes();
+        self.set_length(written)?;
+        self.bytes = written;
+        Ok(written)
+    }
+
+    fn set_length(&self, bytes: u64) -> Result<()> {
+        self.file.set_len(bytes).map_err(|error| self.failed("set its length", error))
     }
 
     /// The length of the file in bytes.
@@ -215,14 +249,20 @@ impl TrialFile {
     }
 }
 
+/// The free space on the disk of `folder`, and the largest file that the process may write.
+pub(super) fn room(folder: &Path) -> Result<(u64, u64)> {
+    let room = rustix::fs::statvfs(folder).map_err(|error| {
+        Error::io(folder.display().to_string(), "ask for its free room", error.into())
+    })?;
+    let limit = rustix::process::getrlimit(Resource::Fsize).current.unwrap_or(u64::MAX);
+    Ok((room.f_bavail.saturating_mul(room.f_frsize), limit))
+}
+
 fn has_room(folder: &Path, name: &str, bytes: u64) -> Result<()> {
-    let room = rustix::fs::statvfs(folder)
-        .map_err(|error| Error::io(name, "ask for its free room", error.into()))?;
-    let free = room.f_bavail.saturating_mul(room.f_frsize);
+    let (free, limit) = room(folder)?;
     if free < bytes.saturating_add(SPARE_BYTES) {
         return Err(no_room(name, bytes + SPARE_BYTES, free));
     }
-    let limit = rustix::process::getrlimit(Resource::Fsize).current.unwrap_or(u64::MAX);
     if limit < bytes {
         return Err(no_room(&format!("{name} (file size limit of the process)"), bytes, limit));
     }

@@ -1,8 +1,9 @@
 //! One thread's share of a job.
 
 use std::os::unix::fs::FileExt;
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use quarrier_core::region::AlignedBuffer;
 
@@ -16,7 +17,7 @@ use super::small::SmallWriter;
 use crate::error::{Error, Result};
 use crate::latencies::Latencies;
 use crate::schedule::Schedule;
-use crate::trial::ThreadWork;
+use crate::trial::{ThreadWork, Windows};
 
 /// Number of recent writes that are kept for reading back.
 const RECENT: usize = 16;
@@ -28,6 +29,21 @@ pub(super) struct Outcome {
     pub(super) requests: u64,
     pub(super) latencies: Latencies,
     pub(super) recent: Recent,
+    /// Counts the bytes of the requests by the time of their end.
+    windows: Option<Arc<Windows>>,
+    /// The number of requests that they have counted.
+    counted: u64,
+    block_bytes: u64,
+}
+
+impl Outcome {
+    /// Counts the requests that have ended since the last call, in the window of `now`.
+    pub(super) fn count(&mut self, now: Instant) {
+        if let Some(windows) = &self.windows {
+            windows.add(now, (self.requests - self.counted) * self.block_bytes);
+            self.counted = self.requests;
+        }
+    }
 }
 
 /// The offsets of the last writes.
@@ -76,19 +92,27 @@ impl Worker {
             ))
         };
         let small = job.action == Action::Write && job.block_bytes < SECTOR_BYTES;
-        let way = if small {
-            Way::Small(SmallWriter::new(job, file, thread).ok_or_else(too_small)?)
+        if small {
+            let writer = SmallWriter::new(job, file, thread).ok_or_else(too_small)?;
+            return Worker::of(job, Way::Small(writer));
+        }
+        let places = Places::of(job.order, job.block_bytes, file.bytes(), thread, job.threads);
+        Worker::at(job, file, ring, places.ok_or_else(too_small)?)
+    }
+
+    /// Creates a worker that makes its requests at `places`; `ring` selects io_uring.
+    pub(super) fn at(job: &Job, file: &TrialFile, ring: bool, places: Places) -> Result<Worker> {
+        let way = if ring && job.cache == Cache::Direct {
+            let worker = RingWorker::new(job, places)
+                .map_err(|error| file.failed("set up io_uring", error))?;
+            Way::Ring(Box::new(worker))
         } else {
-            let places = Places::of(job.order, job.block_bytes, file.bytes(), thread, job.threads)
-                .ok_or_else(too_small)?;
-            if ring && job.cache == Cache::Direct {
-                let worker = RingWorker::new(job, places)
-                    .map_err(|error| file.failed("set up io_uring", error))?;
-                Way::Ring(Box::new(worker))
-            } else {
-                Way::Plain(PlainWorker::new(job, places))
-            }
+            Way::Plain(PlainWorker::new(job, places))
         };
+        Worker::of(job, way)
+    }
+
+    fn of(job: &Job, way: Way) -> Result<Worker> {
         Ok(Worker {
             way,
             action: job.action,
@@ -98,8 +122,17 @@ impl Worker {
                 requests: 0,
                 latencies: Latencies::new()?,
                 recent: Recent::default(),
+                windows: None,
+                counted: 0,
+                block_bytes: job.block_bytes as u64,
             },
         })
+    }
+
+    /// The same worker, which also counts the bytes of its requests in `windows`, from their start on.
+    pub(super) fn counting(mut self, windows: &Arc<Windows>) -> Worker {
+        self.outcome.windows = Some(Arc::clone(windows));
+        self
     }
 
     /// Prepares a run outside the measured time.
@@ -119,7 +152,10 @@ impl Worker {
         stop: &AtomicBool,
     ) -> Result<ThreadWork> {
         let outcome = &mut self.outcome;
-        outcome.requests = 0;
+        (outcome.requests, outcome.counted) = (0, 0);
+        if let Some(windows) = &outcome.windows {
+            windows.begin();
+        }
         outcome.latencies.clear();
         outcome.recent = Recent::default();
         let mut schedule = Schedule::new(time, self.offered_per_second, stop);

@@ -3,7 +3,7 @@
 //! ```text
 //!  Report ─→ json    the stored form, with a published schema
 //!         ─→ figure  readings arranged as sweeps, a line for each value of the other parameters;
-//!                    load and matrix arrange those that are no sweeps
+//!                    load, matrix and over_time arrange those that are no sweeps
 //!              ├─→ table   a terminal: bars and sparklines
 //!              └─→ html    one page: charts, roofline, conditions
 //! ```
@@ -15,6 +15,7 @@ mod html;
 mod json;
 mod load;
 mod matrix;
+mod over_time;
 mod prometheus;
 mod quantity;
 mod table;

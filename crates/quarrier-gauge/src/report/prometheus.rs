@@ -16,6 +16,11 @@ pub fn prometheus(report: &Report) -> String {
         let spread = format!("{name}_stddev");
         let help = format!("{of}: the standard deviation of the runs.");
         family(&mut text, &spread, &help, readings(), |r| r.stddev);
+        let initial = name.replace("_gauge_", "_gauge_initial_");
+        let help = format!("{of}: the rate at the start of a long run.");
+        let initial_of = |r: &Reading| r.timeline.as_ref().map_or(f64::NAN, |over| over.initial);
+        let long_runs = readings().filter(|reading| reading.timeline.is_some());
+        family(&mut text, &initial, &help, long_runs, initial_of);
     }
     let all = || report.readings.iter();
     let disturbed = "1 if others used the machine, a limit throttled it, or runs disagree; else 0.";

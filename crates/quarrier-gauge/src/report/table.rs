@@ -8,7 +8,7 @@ use quarrier_report::{padded, visible, width};
 
 use super::figure::{Figure, Group, Sweep, groups};
 use super::matrix::Matrix;
-use super::{Report, load, quantity, words};
+use super::{Report, load, over_time, quantity, words};
 use crate::compare::{Change, Comparison, Verdict};
 use crate::reading::{Reading, Unit};
 
@@ -145,12 +145,12 @@ fn waiting(report: &Report) -> Option<String> {
 /// A line's content.
 struct Row<'r> {
     how: String,
-    /// The values in the order of the axis, and the range of the axis.
+    /// The values in the order of the axis.
     sweep: Vec<f64>,
     /// The reading whose value is printed.
     shown: &'r Reading,
-    /// The position of that reading on the axis.
-    at: String,
+    /// Where that reading is on the axis, or another remark.
+    remark: String,
     disturbed: usize,
 }
 
@@ -185,6 +185,9 @@ fn rows<'r>(group: &Group<'r>, groups: &[Group<'r>]) -> Vec<Row<'r>> {
     }
     if let Some(matrix) = Matrix::of(group) {
         return matrix.rows.iter().filter_map(|row| of_matrix(&matrix, row)).collect();
+    }
+    if over_time::is_over_time(group) {
+        return group.readings.iter().map(|reading| long_run(reading)).collect();
     }
     let figures = group.figures();
     if figures.is_empty() {
@@ -227,7 +230,7 @@ fn of_matrix<'r>(
         how: format!("{}, {count}", matrix.row_name(*number)),
         sweep: all().map(|(_, reading)| reading.value).collect(),
         shown,
-        at: format!("{} {column}", matrix.kind),
+        remark: format!("at {} {column}", matrix.kind),
         disturbed: all().filter(|(_, reading)| reading.disturbed).count(),
     })
 }
@@ -237,8 +240,18 @@ fn single(reading: &Reading) -> Row<'_> {
         how: words::parameters(reading),
         sweep: Vec::new(),
         shown: reading,
-        at: String::new(),
+        remark: String::new(),
         disturbed: usize::from(reading.disturbed),
+    }
+}
+
+/// A long run: its windows.
+fn long_run(reading: &Reading) -> Row<'_> {
+    let Some(timeline) = &reading.timeline else { return single(reading) };
+    Row {
+        sweep: timeline.rates.clone(),
+        remark: over_time::remark(reading, timeline),
+        ..single(reading)
     }
 }
 
@@ -266,7 +279,7 @@ fn swept<'r>(group: &Group<'r>, figure: &Figure<'r>, sweep: &Sweep<'r>) -> Optio
         how: parts.iter().filter(|part| !part.is_empty()).copied().collect::<Vec<_>>().join(", "),
         sweep: sweep.points.iter().map(|(_, reading)| reading.value).collect(),
         shown: shown.1,
-        at: place(shown.0),
+        remark: format!("at {}", place(shown.0)),
         disturbed: sweep.points.iter().filter(|(_, reading)| reading.disturbed).count(),
     })
 }
@@ -290,12 +303,13 @@ impl Row<'_> {
         } else {
             line.push(span(Role::Plain, "  ".to_string()));
         }
-        if !group.unit.less_is_better() && most > 0.0 {
+        // The remark of a long run takes the place of the bar.
+        if !group.unit.less_is_better() && most > 0.0 && self.shown.timeline.is_none() {
             let bar = bar(self.shown.value / most, sizes.bar);
             line.push(span(Role::Bar, format!(" {bar}")));
         }
-        if !self.at.is_empty() {
-            line.push(span(Role::Soft, format!(" at {}", self.at)));
+        if !self.remark.is_empty() {
+            line.push(span(Role::Soft, format!(" {}", self.remark)));
         }
         line
     }

@@ -2,10 +2,13 @@
 //!
 //! The algorithms are quadratic at worst; the samples of a reading are few.
 
+mod levels;
 mod rank;
 mod shape;
 mod student;
 
+pub use levels::Levels;
+pub(crate) use levels::differ;
 pub use rank::mann_whitney;
 pub use shape::{drift, two_modes};
 pub use student::t_test;

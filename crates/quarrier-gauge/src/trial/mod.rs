@@ -6,6 +6,7 @@
 //!  series: warm-up ─→ Team::run ─→ Trial ─→ kept, or dropped: a CPU was taken
 //!                        ↑            │
 //!                        └────────────┘  until the interval is narrow, or patience is out
+//!  long run: Windows, each with its rate ─→ Series, from the last change of the rate on
 //!  Session: the Series of each visit to a subject, joined ─→ Reading
 //! ```
 
@@ -15,6 +16,7 @@ mod series;
 mod session;
 mod team;
 mod visits;
+mod windows;
 
 use std::time::Duration;
 
@@ -24,6 +26,7 @@ pub use session::Session;
 pub use team::Team;
 pub(crate) use visits::Datagrams;
 pub use visits::Series;
+pub(crate) use windows::Windows;
 
 /// A trial whose threads got less of their CPU than this is dropped.
 pub const CPU_SHARE_MIN: f64 = 0.985;

@@ -1,6 +1,6 @@
 //! Receives the progress of a measurement.
 
-use crate::reading::{Area, Parameters, Reading};
+use crate::reading::{Area, Parameters, Reading, Unit};
 
 /// Receives the progress of a measurement. All methods default to doing nothing.
 pub trait Progress {
@@ -12,6 +12,11 @@ pub trait Progress {
     /// A measurement begins.
     fn begin(&mut self, area: Area, measurement: &str, parameters: &Parameters) {
         let _ = (area, measurement, parameters);
+    }
+
+    /// A measurement that takes long has this rate now; `times` are the seconds so far, and of all.
+    fn during(&mut self, rate: f64, unit: Unit, times: (f64, f64)) {
+        let _ = (rate, unit, times);
     }
 
     /// A measurement of this visit is done; the reading includes all visits so far.

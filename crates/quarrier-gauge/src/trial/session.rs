@@ -3,10 +3,10 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
-use super::{Effort, Needs, Progress, Series, Team, Trial, series};
+use super::{Effort, Needs, Progress, Series, Team, Trial, Windows, series};
 
 use crate::array_bytes;
-use crate::conditions::{Machine, free_memory_bytes};
+use crate::conditions::{Machine, Snapshot, free_memory_bytes};
 use crate::error::{Error, Result};
 use crate::reading::{Reading, Subject};
 
@@ -100,6 +100,35 @@ impl<'a> Session<'a> {
         let most_fused = |cores| team.most_fused_per_cycle(cores);
         let none = Series::new(subject, needs).after(earlier);
         series(&effort, none, self.stop, most_fused, || team.turn(), || trial(team))
+    }
+
+    /// Announces the next subject, whose unit is a rate, and makes one long run of it. `run` counts what
+    /// it has done in `windows`, and calls its second argument now and then, which shows the progress. The
+    /// run is not stored yet.
+    ///
+    /// # Errors
+    /// The error of `run`, or [`Error::Stopped`].
+    pub(crate) fn long_run(
+        &mut self,
+        subject: Subject,
+        windows: &Windows,
+        run: impl FnOnce(&Team, &mut dyn FnMut()) -> Result<()>,
+    ) -> Result<Series> {
+        self.progress.begin(subject.area, &subject.measurement, &subject.parameters);
+        let before = Snapshot::take();
+        let (progress, all) = (&mut *self.progress, windows.seconds());
+        let mut show = || {
+            if let Some((seconds, rate)) = windows.now() {
+                progress.during(rate, subject.unit, (seconds, all));
+            }
+        };
+        run(&self.team, &mut show)?;
+        if self.stop.load(Ordering::Relaxed) {
+            // A truncated run does not count.
+            return Err(Error::Stopped);
+        }
+        let (window_seconds, rates) = (windows.window_seconds(), windows.rates());
+        Series::of_windows(subject, window_seconds, rates, before.since())
     }
 
     /// Adds runs to those of an earlier visit to the same subject, or as a new reading.

@@ -3,7 +3,7 @@
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::{self, ScopedJoinHandle};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use quarrier_core::sync::lock;
 use quarrier_core::threads;
@@ -14,6 +14,9 @@ use super::{ThreadWork, Trial};
 use crate::conditions::{Limits, allowed_cpus};
 use crate::error::{Error, Result};
 use crate::processor::{Core, core_now};
+
+/// The interval at which a run is watched.
+const WATCH_EVERY: Duration = Duration::from_millis(50);
 
 /// The CPUs that this process may use, and the threads that run on them. Additional threads share CPUs
 /// in turn.
@@ -134,7 +137,7 @@ impl Team {
         let used = &cpus[..states.len().min(cpus.len())];
         let before = self.probe(used)?;
         let timed = |cpu, index, state: &mut S| timed(cpu, || work(index, state));
-        let trial = summed(&together(cpus, states, true, timed)?);
+        let trial = summed(&together(cpus, states, true, timed, |_| ())?);
         let probed = before.zip(self.probe(used)?);
         Ok(match probed {
             None => trial,
@@ -157,14 +160,35 @@ impl Team {
         work: impl Fn(usize, &mut S) -> Result<ThreadWork> + Sync,
     ) -> Result<Trial> {
         let timed = |cpu, index, state: &mut S| timed(cpu, || work(index, state));
-        Ok(summed(&together(&self.in_turn(), states, false, timed)?))
+        Ok(summed(&together(&self.in_turn(), states, false, timed, |_| ())?))
+    }
+
+    /// Like [`Team::run_unpinned`], and calls `watch` every few hundredths of a second meanwhile, on the
+    /// calling thread.
+    ///
+    /// # Errors
+    /// Those of [`Team::run`].
+    pub(crate) fn run_watched<S: Send>(
+        &self,
+        states: &mut [S],
+        work: impl Fn(usize, &mut S) -> Result<ThreadWork> + Sync,
+        mut watch: impl FnMut(),
+    ) -> Result<Trial> {
+        let timed = |cpu, index, state: &mut S| timed(cpu, || work(index, state));
+        let watched = |handles: &[ScopedJoinHandle<'_, Result<Ran>>]| {
+            while !handles.iter().all(ScopedJoinHandle::is_finished) {
+                thread::sleep(WATCH_EVERY);
+                watch();
+            }
+        };
+        Ok(summed(&together(&self.in_turn(), states, false, timed, watched)?))
     }
 
     /// Probes these cores at once: returns the mean of their clocks, and the multiply-adds per cycle
     /// of the slowest. `None` if they cannot be measured.
     fn probe(&self, cpus: &[usize]) -> Result<Option<Core>> {
         let cores = cpus.len();
-        let found = together(cpus, &mut vec![(); cores], true, |_, _, ()| Ok(core_now()))?;
+        let found = together(cpus, &mut vec![(); cores], true, |_, _, ()| Ok(core_now()), |_| ())?;
         let found: Vec<Core> = found.into_iter().flatten().collect();
         if found.is_empty() {
             return Ok(None);
@@ -205,12 +229,14 @@ fn cpu_of(cpus: &[usize], thread: usize) -> usize {
     cpus.get(thread % cpus.len().max(1)).copied().unwrap_or(0)
 }
 
-/// Runs `work` with the CPU, the number and the state of each thread; the threads start together.
+/// Runs `work` with the CPU, the number and the state of each thread; the threads start together. Calls
+/// `watch` once they have started.
 fn together<S: Send, T: Send>(
     cpus: &[usize],
     states: &mut [S],
     pinned: bool,
     work: impl Fn(usize, usize, &mut S) -> Result<T> + Sync,
+    watch: impl FnOnce(&[ScopedJoinHandle<'_, Result<T>>]),
 ) -> Result<Vec<T>> {
     if states.is_empty() {
         return Err(Error::BadRequest("0 threads measure nothing; use 1 or more".to_owned()));
@@ -235,6 +261,7 @@ fn together<S: Send, T: Send>(
                 }
             }
         }
+        watch(&handles);
         all_joined(handles)
     })
 }

@@ -5,9 +5,10 @@
 
 use super::{CORE_SHARE_MIN, Needs, Trial};
 use crate::conditions::{During, Pressure};
+use crate::error::{Error, Result};
 use crate::latencies::Latencies;
-use crate::reading::{Area, Reading, Subject, Unit};
-use crate::statistics::{drift, mean, median, median_interval, stddev, two_modes};
+use crate::reading::{Area, Reading, Subject, Timeline, Unit};
+use crate::statistics::{Levels, drift, mean, median, median_interval, stddev, two_modes};
 
 /// Others disturb a reading if they use more than this of one CPU.
 const OTHERS_MAX: f64 = 0.15;
@@ -52,6 +53,8 @@ pub struct Series {
     pub(crate) latencies: Option<Latencies>,
     /// The datagrams, if the subject sent any.
     pub(crate) datagrams: Option<Datagrams>,
+    /// The rate over time, if the runs are the windows of a long one.
+    timeline: Option<Timeline>,
     needs: Needs,
     /// The minimum number of runs to keep.
     least: u32,
@@ -70,12 +73,51 @@ impl Series {
             notes: Vec::new(),
             latencies: None,
             datagrams: None,
+            timeline: None,
             needs,
             least: 0,
             most_fused: 0.0,
             best_before: None,
             visits: Vec::new(),
         }
+    }
+
+    /// Creates the series of a long run, from the rate in each window of `window_seconds`: those after the
+    /// last change of the rate are its runs. There must be 10 or more.
+    pub(super) fn of_windows(
+        subject: Subject,
+        window_seconds: f64,
+        rates: Vec<f64>,
+        during: During,
+    ) -> Result<Series> {
+        let few = || Error::BadRequest(format!("{} windows are too few to judge", rates.len()));
+        let levels = Levels::of(&rates).ok_or_else(few)?;
+        let window = |rate: &f64| Trial {
+            seconds: window_seconds,
+            units: rate * window_seconds,
+            cpu_share: 1.0,
+            overlap: 1.0,
+            ..Trial::default()
+        };
+        let at = |windows: usize| windows as f64 * window_seconds;
+        let visit = Visit {
+            runs: rates[levels.last_from..].iter().map(window).collect(),
+            warm_ups: levels.last_from,
+            during,
+            seconds: at(rates.len()),
+        };
+        Ok(Series {
+            notes: describe_levels(&levels, at, &rates[levels.last_from..], &subject),
+            timeline: Some(Timeline {
+                window_seconds,
+                initial: levels.first,
+                initial_seconds: at(levels.first_windows),
+                steady_after_seconds: levels.is_steady.then(|| at(levels.last_from)),
+                rates,
+            }),
+            visits: vec![visit],
+            ..Series::new(subject, Needs::Answers)
+        })
     }
 
     /// The same series after earlier visits to the subject, whose best run reveals which of these were
@@ -262,6 +304,7 @@ impl Series {
             samples,
             conditions,
             percentiles: self.latencies.as_ref().and_then(Latencies::percentiles),
+            timeline: self.timeline.clone(),
             earlier_value: None,
             // A network may duplicate a datagram.
             received_share: datagrams.map(|all| (all.came as f64 / all.sent as f64).min(1.0)),
@@ -323,6 +366,10 @@ impl Series {
     /// Why the next median may differ; the first reason that applies, or `None`.
     fn disagreement(&self, used: &[Used<'_>], samples: &[f64]) -> Option<String> {
         let name = self.subject.unit.name();
+        let is_changing = |over: &Timeline| over.steady_after_seconds.is_none();
+        if self.timeline.as_ref().is_some_and(is_changing) {
+            return Some("the rate still changed at the end: measure for longer".to_owned());
+        }
         if let Some(medians) = self.visits_that_differ(used) {
             let all: Vec<String> = medians.iter().map(|median| format!("{median:.3e}")).collect();
             return Some(format!("visits well apart in time differ: {} {name}", all.join(", ")));
@@ -378,6 +425,33 @@ impl Series {
     }
 }
 
+/// Notes on how the rate of a long run changed; `at` is the time of a window, and `windows` are the last
+/// ones.
+fn describe_levels(
+    levels: &Levels,
+    at: impl Fn(usize) -> f64,
+    windows: &[f64],
+    subject: &Subject,
+) -> Vec<String> {
+    let unit = subject.unit.name();
+    let mut notes = Vec::new();
+    let (first, last) = (levels.first, levels.last);
+    if levels.differ() {
+        let (until, from) = (at(levels.first_windows), at(levels.last_from));
+        let share = 100.0 * last / first;
+        notes.push(format!(
+            "{first:.3e} {unit} in the first {until:.1} s, {last:.3e} {unit} after {from:.1} s: \
+             {share:.0} %"
+        ));
+    }
+    let mean = mean(windows);
+    if (mean - last).abs() > UNKNOWN_MAX * last {
+        notes
+            .push(format!("some windows are much slower or faster: the mean is {mean:.3e} {unit}"));
+    }
+    notes
+}
+
 /// A run that is part of a reading.
 struct Used<'a> {
     visit: usize,
@@ -413,6 +487,27 @@ mod tests {
         series.latencies = Some(latencies);
         series.datagrams = Some(Datagrams { sent: 10, came: 9, lost: 1, late: 0 });
         series
+    }
+
+    #[test]
+    fn a_long_run_is_its_windows_after_the_last_change() {
+        let subject =
+            || Subject::new(Area::Disk, "writes", Parameters::new(), Unit::BytesPerSecond);
+        let of = |rates: Vec<f64>| Series::of_windows(subject(), 2.0, rates, During::default());
+        let reading = of([[250.0; 12], [100.0; 12]].concat()).unwrap().reading();
+        assert_eq!((reading.value, reading.runs, reading.disturbed), (100.0, 12, false));
+        assert_eq!(reading.samples, [100.0; 12]);
+        let note = "2.500e2 B/s in the first 24.0 s, 1.000e2 B/s after 24.0 s: 40 %";
+        assert_eq!(reading.notes, [note]);
+        let timeline = reading.timeline.unwrap();
+        assert_eq!((timeline.initial, timeline.initial_seconds), (250.0, 24.0));
+        assert_eq!((timeline.steady_after_seconds, timeline.rates.len()), (Some(24.0), 24));
+        let falling = (0..20).map(|window| 1000.0 - 45.0 * f64::from(window)).collect();
+        let reading = of(falling).unwrap().reading();
+        assert!(reading.disturbed && reading.runs == 5, "{reading:?}");
+        assert!(reading.notes[0].contains("still changed at the end"), "{reading:?}");
+        assert_eq!(reading.timeline.unwrap().steady_after_seconds, None);
+        assert!(of(vec![1.0; 9]).is_err());
     }
 
     #[test]

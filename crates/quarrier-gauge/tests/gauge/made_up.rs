@@ -2,7 +2,7 @@
 
 use quarrier_gauge::conditions::{Cache, Conditions, During, Limits, Machine};
 use quarrier_gauge::report::{FORMAT, Report};
-use quarrier_gauge::{Area, Parameters, Percentiles, Reading, Unit};
+use quarrier_gauge::{Area, Parameters, Percentiles, Reading, Timeline, Unit};
 
 /// Creates a report with every type of sweep; `seed` determines the spread of its runs.
 pub(crate) fn report(seed: u64) -> Report {
@@ -93,6 +93,7 @@ pub(crate) fn reading(
         disturbed: false,
         samples,
         percentiles: None,
+        timeline: None,
         conditions,
         earlier_value: None,
         received_share: None,
@@ -294,11 +295,41 @@ fn disk(readings: &mut Vec<Reading>, noise: &mut Noise) {
             readings.push(one);
         }
     }
+    sustained(readings);
     let sync =
         Parameters::new().with("block_bytes", 4096).with("threads", 1).with("calls", "fdatasync");
     let mut one = reading((Area::Disk, "sync"), sync, (1.2e-3, Unit::Seconds), (0.05, 5), noise);
     one.percentiles = Some(percentiles(1.2e-3, noise));
     readings.push(one);
+}
+
+/// Long runs: writes that slow down after 31 s, and steady reads.
+fn sustained(readings: &mut Vec<Reading>) {
+    let noise = &mut Noise(5);
+    for (name, initial, initial_windows, rate) in
+        [("sustained write", 250e6, 31, 128e6), ("sustained read", 2.2e9, 60, 2.2e9)]
+    {
+        let level = |window| if window < initial_windows { initial } else { rate };
+        let rates: Vec<f64> =
+            (0..60).map(|window| level(window) * (1.0 + 0.02 * noise.normal())).collect();
+        let from = if initial_windows == 60 { 0 } else { initial_windows };
+        let parameters = Parameters::new()
+            .with("block_bytes", 1 << 20)
+            .with("access", "sequential")
+            .with("depth", 32)
+            .with("seconds", 60);
+        let value = (rate, Unit::BytesPerSecond);
+        let mut one = reading((Area::Disk, name), parameters, value, (0.02, 60 - from), noise);
+        one.samples = rates[from..].to_vec();
+        one.timeline = Some(Timeline {
+            window_seconds: 1.0,
+            initial,
+            initial_seconds: initial_windows as f64,
+            steady_after_seconds: Some(from as f64),
+            rates,
+        });
+        readings.push(one);
+    }
 }
 
 fn network(readings: &mut Vec<Reading>, noise: &mut Noise) {

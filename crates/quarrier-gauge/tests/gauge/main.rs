@@ -17,6 +17,7 @@ mod refusing;
 mod repeats;
 mod report;
 mod statistics;
+mod sustained;
 #[path = "../../../quarrier-report/tests/kit/well_formed.rs"]
 mod well_formed;
 

@@ -1,7 +1,7 @@
 //! The stored and displayed forms of a report.
 
 use quarrier_gauge::compare::compare;
-use quarrier_gauge::report::{EarlierReport, Report, Role, changes, html, table};
+use quarrier_gauge::report::{EarlierReport, Report, Role, changes, html, prometheus, table};
 
 use crate::made_up;
 use crate::well_formed::check_page;
@@ -251,6 +251,45 @@ fn latency_under_load_is_a_curve_in_the_order_of_the_load() {
     let drawing = parts(&page, "aria-label=\"Latency under load\"", "</figure>").next().unwrap();
     assert_eq!(drawing.matches("beside ").count(), 5);
     assert!(page.contains("<td>load beside latency</td>"), "among all readings");
+}
+
+#[test]
+fn a_long_run_is_shown_over_time_with_the_change_of_its_rate() {
+    let mut report = made_up::report(1);
+    let row = |report: &Report, name: &str| {
+        text_of(report).into_iter().find(|line| line.contains(name)).unwrap()
+    };
+    let writes = row(&report, "sustained write");
+    assert!(writes.contains("after 31.0 s at 250 MB/s") && writes.contains('▄'), "{writes}");
+    assert!(row(&report, "sustained read").ends_with(" steady"));
+    let page = html(&report, &[]);
+    check_page(&page);
+    assert!(page.contains("Disk, sustained write") && page.contains("Disk, sustained read"));
+    let label = "aria-label=\"Sustained write: bytes a second over time\"";
+    let drawing = parts(&page, label, "</figure>").next().unwrap();
+    assert_eq!(drawing.matches(" s: ").count(), 60, "a tip for each second");
+    assert!(drawing.contains(">steady<") && drawing.contains("class=\"level\""), "{drawing}");
+    assert!(page.contains("250 MB/s in the first 31.0 s, steady after 31.0 s"));
+    assert!(page.contains("the same over 60.0 s"));
+    let metrics = prometheus(&report);
+    let initial = "quarrier_gauge_initial_bytes_per_second{";
+    assert_eq!(metrics.lines().filter(|line| line.starts_with(initial)).count(), 2);
+    // Of a run that did not become steady, and of one from elsewhere.
+    let place = report.readings.iter().position(|r| r.timeline.is_some()).unwrap();
+    let timeline = report.readings[place].timeline.as_mut().unwrap();
+    timeline.steady_after_seconds = None;
+    assert!(row(&report, "sustained write").ends_with("still changing"));
+    let odd = [f64::NAN, f64::INFINITY, 0.0, -1.0, f64::MAX];
+    for window_seconds in odd {
+        let timeline = report.readings[place].timeline.as_mut().unwrap();
+        timeline.rates = odd.repeat(1000);
+        timeline.window_seconds = window_seconds;
+        (timeline.initial, timeline.initial_seconds) = (window_seconds, window_seconds);
+        timeline.steady_after_seconds = Some(window_seconds);
+        let page = html(&report, &[]);
+        check_page(&page);
+        assert!(page.len() < 4 << 20 && !text_of(&report).is_empty());
+    }
 }
 
 #[test]

@@ -28,16 +28,24 @@ class Reading(NamedTuple):
     received_share: float | None
     """For UDP, the fraction of the sent datagrams that arrived."""
     notes: list[str]
+    timeline: dict[str, Any] | None
+    """Of a long run: `rates` of windows of `window_seconds`, `initial` for `initial_seconds`,
+    `steady_after_seconds`."""
 
 
 def gauge(
-    *areas: str, quick: bool = False, path: str | os.PathLike[str] = os.curdir
+    *areas: str,
+    quick: bool = False,
+    path: str | os.PathLike[str] = os.curdir,
+    sustained: float | None = None,
 ) -> list[Reading]:
     """Measures areas of the machine (`cpu`, `memory`, `disk`, `network`, `gpu`), or all of them.
 
     `quick` measures only the readings that planning needs, in less than 30 seconds for all areas;
-    otherwise it takes minutes. `path` is a folder on the disk to measure. The interpreter's lock is
-    released, but work on other threads disturbs the measurement.
+    otherwise it takes minutes. `path` is a folder on the disk to measure. With the area `disk`
+    alone, `sustained` measures only the rates at which the disk stays: it writes for that many
+    seconds, then reads for as long, with a file of at most a quarter of the free space. The
+    interpreter's lock is released, but work on other threads disturbs the measurement.
 
     >>> for reading in quarrier.gauge("memory", quick=True):  # doctest: +SKIP
     ...     print(reading.measurement, reading.parameters, reading.value, reading.unit)
@@ -45,6 +53,6 @@ def gauge(
     # Programs that do not measure should not pay for its memory.
     import json
 
-    report = json.loads(gauge_json(list(areas), quick, path))
+    report = json.loads(gauge_json(list(areas), quick, path, sustained))
     fields = Reading._fields
     return [Reading(*(row.get(field) for field in fields)) for row in report["readings"]]

@@ -129,6 +129,7 @@ fn measured(measure: &Measure, quiet: bool, stop: &AtomicBool) -> Result<Gauged,
         .areas(measure.areas.clone())
         .quick(measure.quick)
         .runs(measure.runs)
+        .sustained(measure.sustained)
         .folder(&measure.path)
         .peer(measure.connect.clone())
         .congestion(measure.congestion.clone());

@@ -5,7 +5,7 @@ use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
-use quarrier_gauge::{Area, Parameters, Reading, report};
+use quarrier_gauge::{Area, Parameters, Reading, Unit, report};
 use quarrier_report::visible;
 
 use crate::complain;
@@ -23,6 +23,8 @@ pub(super) struct Progress {
     visit: (u32, u32),
     /// The current measurement.
     place: String,
+    /// How far it is, and its rate now; empty unless it takes long.
+    now: String,
 }
 
 impl Progress {
@@ -42,6 +44,7 @@ impl Progress {
             readings: 0,
             visit: (1, 1),
             place,
+            now: String::new(),
         }
     }
 
@@ -66,8 +69,8 @@ impl Progress {
     fn line(&self) -> String {
         let seconds = self.started.elapsed().as_secs();
         let (readings, (visit, visits)) = (self.readings, self.visit);
-        let place = &self.place;
-        format!("{seconds:>4} s  visit {visit} of {visits}  {readings:>4} readings  {place}")
+        let (place, now) = (&self.place, &self.now);
+        format!("{seconds:>4} s  visit {visit} of {visits}  {readings:>4} readings  {place}{now}")
     }
 
     fn show(&self) {
@@ -92,8 +95,16 @@ impl quarrier_gauge::Progress for Progress {
         self.show();
     }
 
+    fn during(&mut self, rate: f64, unit: Unit, (seconds, all): (f64, f64)) {
+        let rate = report::value(rate, unit);
+        self.now = format!("  {seconds:.0} of {all:.0} s: {rate}");
+        self.print();
+        self.show();
+    }
+
     fn reading(&mut self, _: &Reading) {
         self.readings += 1;
+        self.now.clear();
         self.show();
     }
 }

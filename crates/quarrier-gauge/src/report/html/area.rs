@@ -6,10 +6,11 @@ use quarrier_report::chart::{Axis, Bar, Chart, Point, bars};
 use quarrier_report::number::{count, counted, exact_bytes, number, percent};
 use quarrier_report::page::{Key, cells, details, figure, legend, section as card, table as wide};
 
-use super::{disturbance, mark, shared};
+use super::{disturbance, mark, over_time, shared};
 use crate::reading::{Area, Percentiles, Reading, Unit};
 use crate::report::figure::{Figure, Group, Sweep};
 use crate::report::matrix::Matrix;
+use crate::report::over_time::is_over_time;
 use crate::report::{Ceilings, Report, load, quantity, words};
 
 /// Maximum number of histograms of one measurement.
@@ -32,6 +33,11 @@ pub(super) fn section(report: &Report, area: Area, groups: &[&Group<'_>]) -> Mar
             drawn.push(shared::matrix(&sentence(group.measurement), &matrix));
         } else if !curves.is_empty() {
             drawn.row.push(shared::curve(&sentence(group.measurement), &curves));
+        } else if is_over_time(group) {
+            drawn.row.extend(group.readings.iter().filter_map(|&reading| {
+                let timeline = reading.timeline.as_ref()?;
+                Some(over_time::chart(&sentence(group.measurement), reading, timeline))
+            }));
         } else if !load::is_load(group) {
             show(report, group, &mut drawn);
         }

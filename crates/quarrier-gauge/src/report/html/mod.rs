@@ -3,7 +3,8 @@
 //! ```text
 //! Report ── page      header, the main numbers, whether to trust them
 //!        ── roofs     the roofline
-//!        ── area      bars, sweeps, histograms, readings; shared: matrices, latency under load
+//!        ── area      bars, sweeps, histograms, readings; shared: matrices, latency under load;
+//!                     over_time: long runs
 //!        ── against   the change of each reading
 //!        ── held      machine and conditions
 //! ```
@@ -14,6 +15,7 @@
 mod against;
 mod area;
 mod held;
+mod over_time;
 mod page;
 mod roofs;
 mod shared;

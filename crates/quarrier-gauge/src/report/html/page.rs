@@ -47,7 +47,8 @@ pub(super) fn headlines(report: &Report) -> Markup {
     let disk = |name: &str, cache: &str| {
         ceilings.disk(name, cache).max_by(|a, b| a.value.total_cmp(&b.value))
     };
-    let all: [(&str, Option<&Reading>); 10] = [
+    let sustained = |name: &str| ceilings.best(Area::Disk, |reading| reading.measurement == name);
+    let all: [(&str, Option<&Reading>); 12] = [
         ("Arithmetic, f64", ceilings.arithmetic("f64")),
         ("Arithmetic, f32", ceilings.arithmetic("f32")),
         ("Matrix product, f64", ceilings.product("f64")),
@@ -56,6 +57,8 @@ pub(super) fn headlines(report: &Report) -> Markup {
         ("Memory, load latency", ceilings.latency()),
         ("Disk, sequential read", disk("sequential read", "direct")),
         ("Disk, random read", disk("random read", "direct")),
+        ("Disk, sustained write", sustained("sustained write")),
+        ("Disk, sustained read", sustained("sustained read")),
         ("Network, TCP", ceilings.network("throughput", "tcp")),
         ("Network, round trip", ceilings.network("round trip", "tcp")),
     ];
