@@ -436,7 +436,7 @@ fn describe_levels(
     let unit = subject.unit.name();
     let mut notes = Vec::new();
     let (first, last) = (levels.first, levels.last);
-    if levels.differ() {
+    if levels.is_steady && levels.differ() {
         let (until, from) = (at(levels.first_windows), at(levels.last_from));
         let share = 100.0 * last / first;
         notes.push(format!(
