@@ -171,10 +171,16 @@ impl RowView<'_> {
         if self.partition > 0 {
             write!(out, "/#{}", self.partition)?;
         }
-        // A bar would end the field.
-        for (number, part) in self.path.split('|').enumerate() {
-            out.write_all(if number > 0 { b"\\x7c" } else { b"" })?;
-            out.write_all(part.as_bytes())?;
+        // A bar would end the field, and a line feed the line: a name could forge lines.
+        let splits = |byte: &u8| *byte == b'|' || byte.is_ascii_control();
+        for part in self.path.as_bytes().split_inclusive(splits) {
+            match part.split_last() {
+                Some((last, before)) if splits(last) => {
+                    out.write_all(before)?;
+                    write!(out, "\\x{last:02x}")?;
+                }
+                _ => out.write_all(part)?,
+            }
         }
         if self.state == State::Deleted {
             out.write_all(b" (deleted)")?;
@@ -248,6 +254,19 @@ mod tests {
             }
             batch.clear();
         }
+    }
+
+    #[test]
+    fn a_name_cannot_forge_a_line_of_a_bodyfile() {
+        let (mut batch, mut hostile) = (RowBatch::default(), row(3));
+        hostile.entry.path = "/a\n0|/b|7|\r\x1b[2J\x7f\tü".into();
+        batch.push(&hostile);
+        let mut lines = Vec::new();
+        batch.rows().for_each(|row| row.write_bodyfile(&mut lines).unwrap());
+        let line = String::from_utf8(lines).unwrap();
+        let name = "/a\\x0a0\\x7c/b\\x7c7\\x7c\\x0d\\x1b[2J\\x7f\\x09ü (deleted)";
+        assert!(line.starts_with(&format!("0|{name}|21|")), "{line}");
+        assert_eq!((line.lines().count(), line.split('|').count()), (1, 11));
     }
 
     #[test]
