@@ -12,7 +12,11 @@ pub(super) struct InOrder {
 
 impl InOrder {
     pub(super) fn new(file: &Arc<dyn Source>) -> Self {
-        InOrder { file: Arc::clone(file), at: 0 }
+        InOrder::starting(file, 0)
+    }
+
+    pub(super) fn starting(file: &Arc<dyn Source>, at: u64) -> Self {
+        InOrder { file: Arc::clone(file), at }
     }
 }
 

@@ -1,11 +1,17 @@
 //! Zstandard, frame by frame: `pzstd` and the seekable format write many frames. A file with a single
-//! frame, as `zstd` writes it, is read sequentially.
+//! long frame, as `zstd` writes it, is read sequentially.
+//!
+//! Frames written by `pzstd`, and by `zstd` from a pipe, do not state their length: these are
+//! decompressed once when the file is opened, on all cores.
 
-use std::io::{self, Read};
+use std::io::{self, BufReader, Read};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
+use ::zstd::stream::read::Decoder;
 use quarrier_core::source::{Source, read_full_at};
 use quarrier_core::sync::lock;
+use quarrier_core::threads::team;
 use quarrier_core::{Error, Result};
 
 use super::in_order::InOrder;
@@ -35,6 +41,7 @@ struct Frame {
 /// Opens a file with random access if it has several frames, none of them too long to cache.
 pub(super) fn open(file: &Arc<dyn Source>, around: &Around<'_>) -> Result<Packed> {
     let Some(frames) = frames(&**file, around)? else { return in_order(file) };
+    let Some(frames) = measured(file, frames, around)? else { return in_order(file) };
     let (mut starts, mut end, mut kept) = (Vec::new(), 0u64, Vec::new());
     for frame in frames {
         let Some(bytes) = frame.unpacked_bytes.filter(|&bytes| bytes <= SPAN_BYTES_MAX) else {
@@ -52,10 +59,70 @@ pub(super) fn open(file: &Arc<dyn Source>, around: &Around<'_>) -> Result<Packed
 
 fn in_order(file: &Arc<dyn Source>) -> Result<Packed> {
     let failed = |error| Error::io(file.name(), "unpack", error);
-    let mut decoder = ::zstd::stream::read::Decoder::new(InOrder::new(file)).map_err(failed)?;
-    decoder.window_log_max(WINDOW_LOG_MAX).map_err(failed)?;
-    let plain: Box<dyn Read + Send> = Box::new(decoder);
+    let plain: Box<dyn Read + Send> = Box::new(decoder(InOrder::new(file)).map_err(failed)?);
     Ok(Packed::InOrder(plain))
+}
+
+fn decoder<R: Read>(packed: R) -> io::Result<Decoder<'static, BufReader<R>>> {
+    let mut decoder = Decoder::new(packed)?;
+    decoder.window_log_max(WINDOW_LOG_MAX)?;
+    Ok(decoder)
+}
+
+/// The frames, each with its length; `None` if one is too long, or damaged: then the bytes before the
+/// damage can still be read in order.
+fn measured(
+    file: &Arc<dyn Source>,
+    mut frames: Vec<Frame>,
+    around: &Around<'_>,
+) -> Result<Option<Vec<Frame>>> {
+    let unknown: Vec<usize> =
+        (0..frames.len()).filter(|&index| frames[index].unpacked_bytes.is_none()).collect();
+    if unknown.is_empty() {
+        return Ok(Some(frames));
+    }
+    let next = AtomicUsize::new(0);
+    let workers = std::thread::available_parallelism().map_or(1, usize::from).min(64);
+    let found = team(0..workers.min(unknown.len()), |_| {
+        let mut found = Vec::new();
+        while let Some(&index) = unknown.get(next.fetch_add(1, Ordering::Relaxed)) {
+            match length(file, frames[index]).ok().filter(|_| !around.is_stopped()) {
+                Some(length) => found.push((index, length)),
+                // The others need not be measured.
+                None => next.store(unknown.len(), Ordering::Relaxed),
+            }
+        }
+        found
+    });
+    stopped(&**file, around)?;
+    let found: Vec<_> = found.into_iter().flatten().collect();
+    if found.len() < unknown.len() {
+        return Ok(None);
+    }
+    for (index, length) in found {
+        frames[index].unpacked_bytes = Some(length);
+    }
+    Ok(Some(frames))
+}
+
+/// The length of a frame, which is decompressed for it.
+///
+/// # Errors
+/// If the frame is damaged or too long.
+fn length(file: &Arc<dyn Source>, frame: Frame) -> io::Result<u64> {
+    let packed = InOrder::starting(file, frame.at).take(frame.bytes);
+    let mut plain = decoder(packed)?.single_frame().take(SPAN_BYTES_MAX + 1);
+    match io::copy(&mut plain, &mut io::sink())? {
+        length if length <= SPAN_BYTES_MAX => Ok(length),
+        _ => Err(invalid("a frame is too long")),
+    }
+}
+
+fn stopped(file: &dyn Source, around: &Around<'_>) -> Result<()> {
+    match around.is_stopped() {
+        true => Err(Error::io(file.name(), "unpack", io::ErrorKind::ConnectionAborted.into())),
+        false => Ok(()),
+    }
 }
 
 /// The frames of a file; `None` as soon as one is too long.
@@ -65,10 +132,7 @@ fn in_order(file: &Arc<dyn Source>) -> Result<Packed> {
 fn frames(file: &dyn Source, around: &Around<'_>) -> Result<Option<Vec<Frame>>> {
     let (mut frames, mut at) = (Vec::new(), 0);
     while at < file.length() {
-        if around.is_stopped() {
-            let given_up = io::ErrorKind::ConnectionAborted.into();
-            return Err(Error::io(file.name(), "unpack", given_up));
-        }
+        stopped(file, around)?;
         let found = frame(file, at).map_err(|error| damaged(file, at, error.to_string()))?;
         at = match found {
             NextFrame::TooLong => return Ok(None),

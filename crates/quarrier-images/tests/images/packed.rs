@@ -1,10 +1,12 @@
 //! Compressed disks, compared with the original bytes.
 
-use std::io::Write;
+use std::io::{Read, Write};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use quarrier_images::Kind;
+use quarrier_images::{Content, FolderSiblings, Kind, open};
 
 use crate::lab::{Lab, all_of, check, media, open_at, skip};
 
@@ -105,6 +107,42 @@ fn compressed_files_of_the_tools_allow_random_access() {
         lab.put(name, &[&packed[..], &packed].concat());
         assert!(all_of(&*lab.open(name).unwrap()) == [&media[..], &media].concat(), "{name}");
     }
+}
+
+/// A frame that does not state its length.
+fn zstd_frame(bytes: &[u8]) -> Vec<u8> {
+    let mut encoder = zstd::Encoder::new(Vec::new(), 1).unwrap();
+    encoder.include_checksum(true).unwrap();
+    encoder.write_all(bytes).unwrap();
+    let frame = encoder.finish().unwrap();
+    assert_eq!(frame[4] & 0xE0, 0, "it states its length");
+    frame
+}
+
+#[test]
+fn zstd_frames_of_unknown_length_allow_random_access() {
+    let (lab, media) = (Lab::new(), media(7_000_000));
+    let content = || {
+        let path = lab.path("image");
+        let file = Arc::from(quarrier_core::source::open(&path).unwrap());
+        open(file, &FolderSiblings::new(&path, false), &[], &AtomicBool::new(false))
+            .unwrap()
+            .content
+    };
+    // As zstd writes a file from a pipe, and as pzstd writes any.
+    let mut frames: Vec<Vec<u8>> = media.chunks(1 << 20).map(zstd_frame).collect();
+    for packed in [zstd_frame(&media), frames.concat()] {
+        lab.put("image", &packed);
+        let Content::Disk(image) = content() else { panic!("it can only be read in order") };
+        check(&*image, &media);
+    }
+    // If one is damaged, those before it can still be read in order.
+    *frames[4].last_mut().unwrap() ^= 1;
+    lab.put("image", &frames.concat());
+    let Content::Stream(mut reader) = content() else { panic!("the damage was not noticed") };
+    let mut found = Vec::new();
+    assert!(reader.read_to_end(&mut found).is_err());
+    assert!(found.len() >= 4 << 20 && media.starts_with(&found));
 }
 
 #[test]
