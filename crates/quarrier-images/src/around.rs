@@ -58,6 +58,12 @@ pub trait Siblings: Send + Sync {
     fn path(&self) -> Option<&Path> {
         None
     }
+
+    /// Returns the name in this location of the image itself, or of a file that [`open`](Self::open)
+    /// returned.
+    fn name_of(&self, file: &dyn Source) -> String {
+        file.name().rsplit('/').next().unwrap_or_default().to_string()
+    }
 }
 
 /// The folder of an image on this machine.

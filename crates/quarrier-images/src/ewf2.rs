@@ -99,7 +99,7 @@ pub(crate) fn open(
         files.push(file);
         next = None;
         if has_next && number < SEGMENTS_MAX {
-            let name = following(files[0].name(), number + 1);
+            let name = following(&around.beside.name_of(&*files[0]), number + 1);
             match name.as_deref().map(|name| around.beside.open(name)) {
                 Some(Ok(file)) => next = Some(Arc::from(file)),
                 _ => {
@@ -233,8 +233,7 @@ impl Media {
 
 /// The name of segment `number`, derived from the first one: `image.Ex01`, …, `Ex99`, `ExAA`, ….
 fn following(first: &str, number: u32) -> Option<String> {
-    let name = first.split('?').next()?.rsplit('/').next()?;
-    let (stem, ending) = name.rsplit_once('.')?;
+    let (stem, ending) = first.rsplit_once('.')?;
     let letters = ending.get(..2).filter(|_| ending.len() == 4 && ending.ends_with("01"))?;
     if number < 100 {
         return Some(format!("{stem}.{letters}{number:02}"));
@@ -333,7 +332,7 @@ mod tests {
 
     #[test]
     fn segments_count_by_numbers_and_then_by_letters() {
-        assert_eq!(following("a/b.Ex01", 2).as_deref(), Some("b.Ex02"));
+        assert_eq!(following("b.Ex01", 2).as_deref(), Some("b.Ex02"));
         assert_eq!(following("b.Ex01", 100).as_deref(), Some("b.ExAA"));
         assert_eq!(following("b.Ex01", 126).as_deref(), Some("b.ExBA"));
         assert_eq!(following("b.bin", 2), None);

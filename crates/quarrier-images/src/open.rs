@@ -107,10 +107,7 @@ fn open_as(kind: Kind, file: Arc<dyn Source>, around: &Around<'_>) -> Result<Ima
 /// The segments of a remote image, beside the first one. A segment that cannot be opened counts as
 /// missing, as do all later ones.
 fn segments(first: Arc<dyn Source>, around: &Around<'_>) -> Vec<Box<dyn Source>> {
-    let name = first.name().to_string();
-    // A URL may have a query, which is not part of the name.
-    let name = name.split('?').next().unwrap_or_default();
-    let name = name.rsplit('/').next().unwrap_or_default().to_string();
+    let name = around.beside.name_of(&*first);
     let mut segments: Vec<Box<dyn Source>> = vec![Box::new(first)];
     if around.beside.is_far() {
         let others = following(name.as_ref()).take(SEGMENTS_MAX);

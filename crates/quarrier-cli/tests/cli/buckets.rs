@@ -49,6 +49,14 @@ fn a_listing_is_searched_like_a_folder() {
             local.is_clean().text().replace("case/", "s3://lab/case/")
         );
     }
+    let bytes = std::fs::read(lab.path("case/a.dd")).unwrap();
+    server.put("lab", "split/a.001", bytes[..10_003].to_vec());
+    server.put("lab", "split/a.002", bytes[10_003..].to_vec());
+    let whole =
+        lab.search(["needle", "case/a.dd"]).text().replace("case/a.dd", "s3://lab/split/a.001");
+    for name in ["s3://lab/split/", "s3://lab/split/a.*", "s3://lab/split/a.001"] {
+        assert_eq!(search(&server, &lab, &["needle", name]).is_clean().text(), whole, "{name}");
+    }
     let one = search(&server, &lab, &["needle", "s3://lab/case/[b].dd", "-c"]);
     assert_eq!(one.is_clean().text(), lab.search(["needle", "case/b.dd", "-c"]).text());
     search(&server, &lab, &["needle", "s3://lab/*.E01"]).refuses(&["s3://lab/*.E01", "no object"]);

@@ -115,6 +115,11 @@ fn an_image_at_a_url_has_its_segments_beside_it() {
     let expected = lab.offsets(["<token>", "f"]);
     let server = Server::with(objects.to_vec());
     assert_eq!(lab.offsets(["<token>", &server.url]), expected);
+    // A space in the name is encoded in the URL.
+    let encoded = ["an%20image.E01", "an%20image.E02", "an%20image.E03"];
+    let encoded = encoded.into_iter().zip(&objects).map(|(name, (_, bytes))| (name, bytes.clone()));
+    let server = Server::with(encoded.collect());
+    assert_eq!(lab.offsets(["<token>", &server.url]), expected);
     let server = Server::with(objects[..2].to_vec());
     let ran = lab.search(["<token>", &server.url, "-c"]);
     assert_eq!(ran.code, Some(3), "{ran:?}");

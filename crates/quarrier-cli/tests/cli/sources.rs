@@ -3,6 +3,7 @@
 use std::fs::File;
 
 use crate::harness::{Lab, Ran, noise, run, skip, works};
+use crate::remote::Server;
 
 #[test]
 fn standard_input_gives_what_the_file_gives() {
@@ -75,6 +76,26 @@ fn split(lab: &Lab) {
     lab.put("image.001", &image[..10_000]);
     lab.put("image.002", &image[10_000..20_000]);
     lab.put("image.003", &image[20_000..]);
+}
+
+#[test]
+fn parts_of_an_image_at_a_url_are_searched_as_the_image() {
+    let lab = Lab::new();
+    split(&lab);
+    let expected = lab.offsets(["needle", "joined"]);
+    let names = ["an%20image.001", "an%20image.002", "an%20image.003"];
+    let parts = names.map(|name| (name, std::fs::read(lab.path(&name[5..])).unwrap()));
+    let server = Server::with(parts.to_vec());
+    assert_eq!(lab.offsets(["needle", &server.url]), expected);
+    assert_eq!(
+        lab.offsets(["needle", &server.url, "--range", "9997..20002"]),
+        [9_997, 15_000, 19_996]
+    );
+    // Without a second part, the first is the source; a later part is no first one.
+    let server = Server::with(parts[..1].to_vec());
+    assert_eq!(lab.offsets(["needle", &server.url]), [100]);
+    let server = Server::with(parts[1..].to_vec());
+    assert_eq!(lab.offsets(["needle", &server.url]), [5_000]);
 }
 
 #[test]

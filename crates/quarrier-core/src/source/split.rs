@@ -2,7 +2,7 @@
 
 use std::io;
 use std::ops::Range;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::{FileSource, Source};
 use crate::error::{Error, Result};
@@ -61,21 +61,23 @@ impl SplitSource {
     }
 
     /// Returns the paths that [`open`](Self::open) would join to `first`, in order.
-    pub fn parts_from(first: &Path) -> Vec<std::path::PathBuf> {
-        let mut paths = vec![first.to_path_buf()];
-        let text = first.as_os_str().to_string_lossy().into_owned();
-        if let Some((stem, digits)) = split_number(&text) {
-            let mut number: u64 = digits.parse().unwrap_or(0);
-            loop {
-                number += 1;
-                let next = format!("{stem}{number:0width$}", width = digits.len());
-                if !Path::new(&next).exists() {
-                    break;
-                }
-                paths.push(next.into());
-            }
-        }
-        paths
+    pub fn parts_from(first: &Path) -> Vec<PathBuf> {
+        Self::parts_among(first, Path::exists)
+    }
+
+    /// As [`parts_from`](Self::parts_from), among the files of a list.
+    pub fn parts_among(first: &Path, has: impl Fn(&Path) -> bool) -> Vec<PathBuf> {
+        let text = first.as_os_str().to_string_lossy();
+        let others = Self::following(&text).map(PathBuf::from).take_while(|path| has(path));
+        std::iter::once(first.to_path_buf()).chain(others).collect()
+    }
+
+    /// Returns the names of the parts after `first`, whether or not they exist.
+    pub fn following(first: &str) -> impl Iterator<Item = String> + '_ {
+        let (stem, digits) = split_number(first).unwrap_or((first, ""));
+        let number: u64 = digits.parse().unwrap_or(u64::MAX);
+        (number..u64::MAX)
+            .map(move |before| format!("{stem}{:0width$}", before + 1, width = digits.len()))
     }
 
     /// Whether `path` has the name of the first part of a split image.

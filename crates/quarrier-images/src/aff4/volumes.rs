@@ -36,9 +36,9 @@ impl Volume {
 
 /// The AFF4 files beside `file`, sorted by name.
 pub(super) fn beside(file: &dyn Source, around: &Around<'_>) -> Vec<Volume> {
-    let own = file.name().rsplit('/').next().unwrap_or_default();
+    let own = around.beside.name_of(file);
     let names = around.beside.names().into_iter();
-    let names = names.filter(|name| name.to_ascii_lowercase().ends_with(".aff4") && name != own);
+    let names = names.filter(|name| name.to_ascii_lowercase().ends_with(".aff4") && *name != own);
     let opened = names.take(FILES_MAX).filter_map(|name| around.beside.open(&name).ok());
     opened.filter_map(|file| Volume::of(Arc::from(file))).collect()
 }

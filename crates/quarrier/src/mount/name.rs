@@ -4,6 +4,7 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
 use crate::Named;
+use crate::source::last_of_url;
 
 /// Maximum length of a file name in bytes on most file systems, so that the file can be copied there.
 const NAME_BYTES_MAX: usize = 255;
@@ -82,39 +83,6 @@ fn numbered(name: &OsStr, number: u32) -> Vec<u8> {
     let (stem, extension) =
         split(name).map_or((name, &name[..0]), |(stem, _)| (stem, &name[stem.len()..]));
     [stem, format!("-{number}").as_bytes(), extension].concat()
-}
-
-/// The last part of a URL's path, without percent-encoding; keys of buckets are not encoded.
-fn last_of_url(url: &str) -> Vec<u8> {
-    let (scheme, rest) = url.split_once("://").unwrap_or(("", url));
-    let is_http = scheme.to_ascii_lowercase().starts_with("http");
-    let path = match is_http {
-        true => rest.split(['?', '#']).next().unwrap_or_default(),
-        false => rest,
-    };
-    // Without a path, the first part is the host or the bucket.
-    let Some((_, last)) = path.rsplit_once('/') else { return Vec::new() };
-    if is_http { percent_decoded(last.as_bytes()) } else { last.as_bytes().to_vec() }
-}
-
-fn percent_decoded(text: &[u8]) -> Vec<u8> {
-    let digit = |at: usize| text.get(at).and_then(|&byte| char::from(byte).to_digit(16));
-    let mut decoded = Vec::with_capacity(text.len());
-    let mut at = 0;
-    while let Some(&byte) = text.get(at) {
-        match (byte, digit(at + 1), digit(at + 2)) {
-            (b'%', Some(high), Some(low)) => {
-                // Two digits of 4 bits fit.
-                decoded.push((high * 16 + low) as u8);
-                at += 3;
-            }
-            _ => {
-                decoded.push(byte);
-                at += 1;
-            }
-        }
-    }
-    decoded
 }
 
 /// Truncates the part before the extension, at the start of a character.

@@ -6,13 +6,14 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 
-use quarrier_core::source::Source;
+use quarrier_core::source::{Source, SplitSource};
 use quarrier_core::sync::lock;
 use quarrier_images::{Content, Kind, Siblings};
 use quarrier_remote::{Counters, Error as RemoteError, Remote, RemoteSource, redacted};
 
 use super::index::IndexFile;
 use super::partition::PartitionSource;
+use super::url::{beside, last_of_url};
 use super::{Announced, Opened};
 use crate::Result;
 
@@ -83,27 +84,77 @@ pub(super) fn open_with(
     cache: Option<&Path>,
     stop: &AtomicBool,
 ) -> Result<Opened> {
-    let object = remote.open_unless(url, stop)?;
-    let file: Arc<dyn Source> = Arc::new(object.clone());
+    let Parts { file, mut objects, notice } = Parts::open(remote, url, stop)?;
     if is_of_another_format(url)
         || Kind::of(&*file, true).is_none_or(|kind| kinds_left.contains(&kind))
     {
-        return Ok(Opened::Remote(object));
+        return Ok(match (objects.len(), objects.pop()) {
+            (1, Some(object)) => Opened::Remote(object),
+            (_, last) => {
+                objects.extend(last);
+                let image = FarImage { source: file, objects, _remote: Arc::clone(remote) };
+                Opened::FarImage { image, notice }
+            }
+        });
     }
-    let index = IndexFile::of_object(cache, &object);
-    let beside = UrlSiblings { remote, url, stop, index, opened: Mutex::new(vec![object]) };
+    // An index is of one object.
+    let index = match &objects[..] {
+        [object] => IndexFile::of_object(cache, object),
+        _ => None,
+    };
+    let beside = UrlSiblings { remote, url, stop, index, opened: Mutex::new(objects) };
     let image = quarrier_images::open(file, &beside, kinds_left, stop)?;
     let objects = quarrier_core::sync::into_inner(beside.opened);
     Ok(match image.content {
         Content::Disk(source) => {
             let image_source = FarImage { source, objects, _remote: Arc::clone(remote) };
-            Opened::FarImage { image: image_source, notice: image.notice }
+            Opened::FarImage { image: image_source, notice: notice.or(image.notice) }
         }
         Content::Stream(reader) => {
             let reader = Box::new(FarStream { reader, _remote: Arc::clone(remote) });
             Opened::Stream { name: redacted(url), reader }
         }
     })
+}
+
+/// Maximum parts of a split image.
+const PARTS_MAX: usize = 10_000;
+
+/// The object at a URL, or the parts of a split image if it is the first of them.
+struct Parts {
+    file: Arc<dyn Source>,
+    objects: Vec<RemoteSource>,
+    /// Why further parts may exist nevertheless.
+    notice: Option<String>,
+}
+
+impl Parts {
+    fn open(remote: &Remote, url: &str, stop: &AtomicBool) -> Result<Parts> {
+        let first = remote.open_unless(url, stop)?;
+        let name = String::from_utf8(last_of_url(url)).unwrap_or_default();
+        let (mut objects, mut notice) = (vec![first], None);
+        let is_split = SplitSource::is_first_part(Path::new(&name));
+        for next in SplitSource::following(&name).take(if is_split { PARTS_MAX } else { 0 }) {
+            match remote.open_unless(&beside(url, &next), stop) {
+                Ok(part) => objects.push(part),
+                Err(RemoteError::NotFound { .. }) => break,
+                // Buckets deny objects that do not exist to users who may not list them.
+                Err(error @ (RemoteError::Denied { .. } | RemoteError::NotCached { .. })) => {
+                    notice = Some(format!("ends before the part {next}: {error}"));
+                    break;
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+        let file: Arc<dyn Source> = match &objects[..] {
+            [object] => Arc::new(object.clone()),
+            several => {
+                let parts = several.iter().map(|part| Box::new(part.clone()) as Box<dyn Source>);
+                Arc::new(SplitSource::new(several[0].name(), parts.collect())?)
+            }
+        };
+        Ok(Parts { file, objects, notice })
+    }
 }
 
 /// Extensions of files that are read in parts but wrap no disk: reading their first bytes would cost a
@@ -166,6 +217,10 @@ impl Siblings for UrlSiblings<'_> {
         true
     }
 
+    fn name_of(&self, file: &dyn Source) -> String {
+        String::from_utf8_lossy(&last_of_url(file.name())).into_owned()
+    }
+
     fn keeps_indexes(&self) -> bool {
         self.index.is_some()
     }
@@ -179,28 +234,6 @@ impl Siblings for UrlSiblings<'_> {
             file.write(index);
         }
     }
-}
-
-/// The URL of the object `name` in the folder of `url`. It keeps the signature, since some signatures
-/// cover all objects of a folder.
-fn beside(url: &str, name: &str) -> String {
-    let scheme = url.get(..5).unwrap_or_default().to_ascii_lowercase();
-    if matches!(scheme.as_str(), "s3://" | "gs://" | "az://") {
-        let folder = url.rfind('/').map_or(url, |at| &url[..=at]);
-        return format!("{folder}{name}");
-    }
-    let (path, query) = url.find('?').map_or((url, ""), |at| url.split_at(at));
-    let folder = path.rfind('/').map_or(path, |at| &path[..=at]);
-    let mut found = folder.to_string();
-    for byte in name.bytes() {
-        match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {
-                found.push(byte.into())
-            }
-            byte => found.push_str(&format!("%{byte:02X}")),
-        }
-    }
-    found + query
 }
 
 impl Source for FarImage {
@@ -232,15 +265,4 @@ impl Source for FarImage {
 impl Announced for FarImage {
     /// Does nothing: the ranges of the objects are known only when they are read.
     fn announce(&self, _range: Range<u64>) {}
-}
-
-#[cfg(test)]
-mod tests {
-    use super::beside;
-
-    #[test]
-    fn an_object_beside_another_differs_in_its_name_alone() {
-        assert_eq!(beside("https://h/a/b.vmdk?sig=1", "c d.vmdk"), "https://h/a/c%20d.vmdk?sig=1");
-        assert_eq!(beside("s3://bucket/a/b.E01", "b?.E02"), "s3://bucket/a/b?.E02");
-    }
 }

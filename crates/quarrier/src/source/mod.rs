@@ -22,6 +22,7 @@ mod partition;
 mod shared;
 mod small;
 mod stdin;
+mod url;
 mod version;
 mod written;
 
@@ -40,6 +41,7 @@ pub use opener::{OpenOptions, Opener};
 pub use quarrier_remote::RemoteSource;
 pub(crate) use small::{SmallReader, Whole};
 pub use stdin::standard_input;
+pub(crate) use url::last_of_url;
 pub use version::Version;
 pub(crate) use written::refuse_folder_on_source;
 

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
 use glob::{MatchOptions, Pattern};
+use quarrier_core::source::SplitSource;
 use quarrier_images::ewf::segments_among;
 use quarrier_remote::{Error as RemoteError, ListedObject, Remote, is_bucket};
 
@@ -218,19 +219,26 @@ impl<'w> Chosen<'w> {
     }
 }
 
-/// Removes further segments of images, which their first one stands for.
+/// Removes further segments and parts of images, which their first one stands for.
 fn without_parts(urls: Vec<String>) -> Vec<String> {
-    let is_image = |url: &String| quarrier_images::ewf::is_ewf(Path::new(url));
-    if !urls.iter().any(is_image) {
+    let is_ewf = |url: &&String| quarrier_images::ewf::is_ewf(Path::new(url));
+    let is_split = |url: &&String| SplitSource::is_first_part(Path::new(url));
+    if !urls.iter().any(|url| is_ewf(&url) || is_split(&url)) {
         return urls;
     }
     let all: HashSet<&Path> = urls.iter().map(Path::new).collect();
-    let firsts = urls.iter().filter(|url| is_image(url)).map(Path::new);
-    let parts: HashSet<PathBuf> = firsts
-        .flat_map(|first| segments_among(first, |path| all.contains(path)).into_iter().skip(1))
-        .collect();
+    let is_listed = |path: &Path| all.contains(path);
+    let segments = urls.iter().filter(is_ewf).map(|url| segments_among(Path::new(url), is_listed));
+    let mut taken: HashSet<PathBuf> =
+        segments.flat_map(|files| files.into_iter().skip(1)).collect();
+    for first in urls.iter().filter(is_split).map(Path::new) {
+        // In order: the second part of one may look like the first of another.
+        if !taken.contains(first) {
+            taken.extend(SplitSource::parts_among(first, is_listed).into_iter().skip(1));
+        }
+    }
     drop(all);
-    urls.into_iter().filter(|url| !parts.contains(Path::new(url))).collect()
+    urls.into_iter().filter(|url| !taken.contains(Path::new(url))).collect()
 }
 
 #[cfg(test)]
@@ -302,5 +310,8 @@ mod tests {
         let found =
             of(&["s3://b/a.E01", "s3://b/a.E02", "s3://b/a.E04", "s3://b/b.e01", "s3://b/c"]);
         assert_eq!(found, ["s3://b/a.E01", "s3://b/a.E04", "s3://b/b.e01", "s3://b/c"]);
+        let found =
+            of(&["s3://b/a.000", "s3://b/a.001", "s3://b/a.003", "s3://b/b.001", "s3://b/b.002"]);
+        assert_eq!(found, ["s3://b/a.000", "s3://b/a.003", "s3://b/b.001"]);
     }
 }
