@@ -117,7 +117,7 @@ pub(super) fn open_with(
     })
 }
 
-/// Maximum parts of a split image.
+/// Maximum number of parts after the first of a split image.
 const PARTS_MAX: usize = 10_000;
 
 /// The object at a URL, or the parts of a split image if it is the first of them.
@@ -145,6 +145,9 @@ impl Parts {
                 }
                 Err(error) => return Err(error.into()),
             }
+        }
+        if objects.len() > PARTS_MAX {
+            notice = Some(format!("only the first {} parts are read", objects.len()));
         }
         let file: Arc<dyn Source> = match &objects[..] {
             [object] => Arc::new(object.clone()),
