@@ -21,7 +21,7 @@ pub use cluster::{Answer, CLUSTER_VARIABLE, Cluster, ClusterJob, TakeAnswer};
 mod commands;
 pub use commands::carve::what_to_try;
 pub use commands::packed::{
-    PACKED_BYTES_MAX, PackedCarve, PackedQuery, PackedRequest, PackedSearch,
+    PACKED_BYTES_MAX, PackedCarve, PackedContent, PackedQuery, PackedRequest, PackedSearch,
 };
 pub use commands::query::account::{QueryAccount, memory_bytes_per_second};
 pub use commands::search::request::search_of_words;

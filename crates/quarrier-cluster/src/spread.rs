@@ -18,7 +18,7 @@ use datafusion::physical_plan::ExecutionPlan;
 use quarrier::{OpenOptions, Opener};
 use quarrier_cli::{Answer, Cluster, ClusterJob, PackedRequest, absolute_name, unit_bytes_for};
 use quarrier_core::threads;
-use quarrier_sql::{Engine, Options, Spread, SpreadFragment, TakeRows};
+use quarrier_sql::{Engine, Options, Spread, SpreadFragment, SpreadSource, TakeRows};
 use quarrier_units::{Incoming, Results, SourceUnits, Unit};
 
 use crate::client::Client;
@@ -129,18 +129,23 @@ impl Spread for QueryCluster {
 
 /// The units of all sources, in order.
 fn units_of(fragment: &SpreadFragment, opener: &Opener) -> Result<Vec<Named>, String> {
-    let open = |named: &quarrier::Named, bytes: u64| {
-        let source = SourceUnits::open(named, opener, &(0..u64::MAX), bytes);
-        source.map_err(|error| error.to_string())
+    let open = |source: &SpreadSource, bytes: u64| {
+        let units = SourceUnits::open(&source.named, opener, &(0..u64::MAX), bytes);
+        let units = units.map_err(|error| error.to_string())?;
+        let now = units.unit(0).version;
+        match source.version.as_ref().is_none_or(|before| *before == now) {
+            true => Ok(units),
+            false => Err(format!("{}: it was changed; run the statement again", units.name())),
+        }
     };
     let mut bytes: u64 = 0;
-    for named in fragment.sources.iter() {
-        bytes = bytes.saturating_add(open(named, u64::MAX)?.bytes());
+    for source in fragment.sources.iter() {
+        bytes = bytes.saturating_add(open(source, u64::MAX)?.bytes());
     }
     let size = unit_bytes(bytes);
     let mut units = Vec::new();
-    for named in fragment.sources.iter() {
-        for unit in open(named, size)?.units() {
+    for source in fragment.sources.iter() {
+        for unit in open(source, if source.is_cut { size } else { u64::MAX })?.units() {
             let at = absolute_name(&unit.name)?;
             units.push((unit, at));
         }

@@ -61,10 +61,15 @@ pub(crate) fn as_float(mantissa: i128, scale: u8) -> f64 {
 /// is that float's shortest decimal form.
 const SURE_MAX: u128 = 1 << 52;
 
+/// Whether [`is_rounded`] may be true for mantissas of this size.
+pub(crate) fn may_be_rounded(mantissa: i128) -> bool {
+    mantissa.unsigned_abs() >= SURE_MAX
+}
+
 /// Whether the conversion to the nearest float loses digits: the float is neither equal to the
 /// number nor written like it.
 pub(crate) fn is_rounded(mantissa: i128, scale: u8) -> bool {
-    mantissa.unsigned_abs() >= SURE_MAX && {
+    may_be_rounded(mantissa) && {
         let mut text = String::new();
         write(mantissa, scale, &mut text);
         !says(as_float(mantissa, scale), &text)

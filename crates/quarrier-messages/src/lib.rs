@@ -59,4 +59,4 @@ pub mod log;
 pub mod kept;
 
 mod table;
-pub use table::{Batches, Column, Places, Table, Views};
+pub use table::{Batches, Column, ColumnDescription, Description, Places, Table, Views};

@@ -31,7 +31,11 @@ mod error;
 pub use error::{Cause, Error, Result};
 
 mod files;
-pub use files::{Spread, SpreadFragment, Spreading, TakeRows, UnitExec, UnitScan};
+pub use files::{
+    Spread, SpreadFragment, SpreadSource, Spreading, TakeRows, UnitContent, UnitExec, UnitMessages,
+    UnitScan,
+};
+pub use quarrier_messages::HiddenColumns;
 
 mod function;
 

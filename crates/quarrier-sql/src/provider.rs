@@ -26,6 +26,11 @@ impl Messages {
         Messages { views: Views::new(table) }
     }
 
+    /// Creates a provider of a part of a table with these columns; `None` if `table` is none.
+    pub(crate) fn of_part(table: &Table, schema: &SchemaRef) -> Option<Self> {
+        Views::of_part(table, schema).map(|views| Messages { views })
+    }
+
     pub(crate) fn views(&self) -> &Views {
         &self.views
     }

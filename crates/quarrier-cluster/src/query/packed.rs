@@ -8,22 +8,31 @@ use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::arrow::error::ArrowError;
 use datafusion::arrow::ipc::reader::StreamReader;
 use datafusion::arrow::ipc::writer::StreamWriter;
-use quarrier_cli::PackedQuery;
+use quarrier_cli::{PackedContent, PackedQuery};
 use quarrier_core::hex;
-use quarrier_sql::{SpreadFragment, UnitScan};
+use quarrier_sql::{HiddenColumns, SpreadFragment, UnitContent, UnitMessages, UnitScan};
 
 /// The request for a fragment.
 ///
 /// # Errors
 /// If the columns cannot be written.
 pub(crate) fn pack(fragment: &SpreadFragment) -> Result<PackedQuery, String> {
-    let UnitScan { table, has_name, columns, limit } = &fragment.scan;
+    let UnitScan { content, table, has_name, columns, limit } = &fragment.scan;
+    let (content, messages) = match content {
+        UnitContent::RowGroups => (PackedContent::RowGroups, None),
+        UnitContent::Messages(of) => (PackedContent::Messages, Some(of)),
+        UnitContent::Description(of) => (PackedContent::Description, Some(of)),
+    };
+    let hidden = messages.map_or_else(Vec::new, |of| of.hidden.fields().collect());
     let mut bytes = Vec::new();
     let written = StreamWriter::try_new(&mut bytes, table).and_then(|mut writer| writer.finish());
     written.map_err(|error| error.to_string())?;
     Ok(PackedQuery {
         plan: hex::encode(&fragment.packed),
         table: hex::encode(&bytes),
+        content,
+        format: messages.and_then(|of| of.format.clone()),
+        hidden: hidden.into_iter().map(|field| field.name.into()).collect(),
         has_name: *has_name,
         columns: columns.clone(),
         limit: *limit,
@@ -39,8 +48,17 @@ pub(crate) fn unpack(query: &PackedQuery) -> Result<(Vec<u8>, UnitScan), String>
     let plan = decoded(&query.plan).ok_or_else(damaged)?;
     let table = decoded(&query.table).ok_or_else(damaged)?;
     let table = StreamReader::try_new(table.as_slice(), None).map_err(|_| damaged())?.schema();
-    let PackedQuery { has_name, columns, limit, .. } = query;
-    Ok((plan, UnitScan { table, has_name: *has_name, columns: columns.clone(), limit: *limit }))
+    let PackedQuery { has_name, columns, limit, format, .. } = query;
+    let hidden = query.hidden.iter().map(|name| HiddenColumns::of_name(name));
+    let hidden = hidden.fold(HiddenColumns::default(), |all, one| all | one);
+    let messages = UnitMessages { format: format.clone(), hidden };
+    let content = match query.content {
+        PackedContent::RowGroups => UnitContent::RowGroups,
+        PackedContent::Messages => UnitContent::Messages(messages),
+        PackedContent::Description => UnitContent::Description(messages),
+    };
+    let (has_name, columns, limit) = (*has_name, columns.clone(), *limit);
+    Ok((plan, UnitScan { content, table, has_name, columns, limit }))
 }
 
 fn decoded(text: &str) -> Option<Vec<u8>> {
@@ -102,13 +120,13 @@ mod tests {
 
     use super::*;
 
-    fn fragment() -> SpreadFragment {
+    fn fragment(content: UnitContent) -> SpreadFragment {
         let fields = vec![
             Field::new("a", DataType::Decimal128(15, 2), true),
             Field::new("b", DataType::Utf8View, false),
         ];
         let table = Arc::new(Schema::new(fields));
-        let scan = UnitScan { table, has_name: true, columns: vec![2, 0], limit: Some(3) };
+        let scan = UnitScan { content, table, has_name: true, columns: vec![2, 0], limit: Some(3) };
         SpreadFragment {
             sources: [].into(),
             packed: vec![0, 255, 7].into(),
@@ -119,14 +137,24 @@ mod tests {
 
     #[test]
     fn a_request_is_read_as_it_was_written() {
-        let fragment = fragment();
-        let packed = pack(&fragment).unwrap();
-        assert_eq!(unpack(&packed).unwrap(), (fragment.packed.to_vec(), fragment.scan));
+        let hidden = HiddenColumns { offset: true, list_ends: true, ..HiddenColumns::default() };
+        let messages = UnitMessages { format: Some("fix".to_string()), hidden };
+        let detected = UnitMessages { format: None, hidden: HiddenColumns::default() };
+        for content in [
+            UnitContent::RowGroups,
+            UnitContent::Messages(messages.clone()),
+            UnitContent::Description(messages),
+            UnitContent::Messages(detected),
+        ] {
+            let fragment = fragment(content);
+            let packed = pack(&fragment).unwrap();
+            assert_eq!(unpack(&packed).unwrap(), (fragment.packed.to_vec(), fragment.scan));
+        }
     }
 
     #[test]
     fn damaged_requests_are_errors() {
-        let packed = pack(&fragment()).unwrap();
+        let packed = pack(&fragment(UnitContent::RowGroups)).unwrap();
         for at in 0..packed.table.len() / 2 {
             let cut = PackedQuery { table: packed.table[..2 * at].to_string(), ..packed.clone() };
             // Without the end of the stream, the columns are still there.

@@ -17,7 +17,7 @@ fn rows_wanted(packing: Packing) -> u64 {
 #[derive(Debug)]
 pub(super) struct Claims {
     next: Mutex<(u64, usize)>,
-    length: u64,
+    end: u64,
     workers: u64,
     bytes: AtomicU64,
     rows: AtomicU64,
@@ -27,11 +27,11 @@ pub(super) struct Claims {
 }
 
 impl Claims {
-    /// Makes ranges of at most `bytes_max` bytes.
-    pub(super) fn new(length: u64, workers: usize, packing: Packing, bytes_max: u64) -> Self {
+    /// Divides `all` into ranges of at most `bytes_max` bytes.
+    pub(super) fn new(all: Range<u64>, workers: usize, packing: Packing, bytes_max: u64) -> Self {
         Claims {
-            next: Mutex::new((0, 0)),
-            length,
+            next: Mutex::new((all.start, 0)),
+            end: all.end,
             workers: workers as u64,
             bytes: AtomicU64::new(0),
             rows: AtomicU64::new(0),
@@ -40,28 +40,28 @@ impl Claims {
         }
     }
 
-    /// Whether the whole source was handed out.
+    /// Whether everything was handed out.
     pub(super) fn are_over(&self) -> bool {
-        lock(&self.next).0 >= self.length
+        lock(&self.next).0 >= self.end
     }
 
     /// Returns the next range and its number; `None` at the end.
     pub(super) fn next(&self) -> Option<(Range<u64>, usize)> {
         let mut next = lock(&self.next);
         let (start, number) = *next;
-        if start >= self.length {
+        if start >= self.end {
             return None;
         }
         // Near the end, the workers share the rest.
-        let share = (self.length - start).div_ceil(self.workers).max(self.packing.claim_bytes);
-        let end = start + self.wanted_bytes().min(share).min(self.length - start);
+        let share = (self.end - start).div_ceil(self.workers).max(self.packing.claim_bytes);
+        let end = start + self.wanted_bytes().min(share).min(self.end - start);
         *next = (end, number + 1);
         Some((start..end, number))
     }
 
     /// Stops handing out ranges.
     pub(super) fn close(&self) {
-        lock(&self.next).0 = self.length;
+        lock(&self.next).0 = self.end;
     }
 
     /// Records the number of messages in `bytes` bytes.

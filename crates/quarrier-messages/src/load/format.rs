@@ -30,8 +30,14 @@ pub enum Format {
 }
 
 impl Format {
+    /// Whether messages can be found from any offset of a source; else it must be read in order.
+    pub fn is_found_anywhere(&self) -> bool {
+        !self.is_columnar()
+            && FormatReader::new(self, &Limits::default(), &Opening::default()).is_found_anywhere()
+    }
+
     /// Whether the format consists of columns instead of messages.
-    pub(super) fn is_columnar(&self) -> bool {
+    pub fn is_columnar(&self) -> bool {
         matches!(self, Format::Arrow | Format::Parquet)
     }
 }

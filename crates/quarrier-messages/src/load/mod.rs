@@ -32,6 +32,7 @@ pub(crate) use stream::Stream;
 
 use std::collections::HashSet;
 use std::io::Read;
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use quarrier_core::parallel::planned_workers;
@@ -63,6 +64,7 @@ pub struct Load<'c> {
     limits: Limits,
     packing: Packing,
     schema: Option<Schema>,
+    range: Option<Range<u64>>,
     keeps_bytes: bool,
     hidden: HiddenColumns,
     stop: Option<&'c AtomicBool>,
@@ -82,6 +84,8 @@ pub struct Loaded {
     pub refused: Refused,
     /// Number of parsed bytes, after decompression.
     pub bytes: u64,
+    /// Number of lines that start there.
+    pub lines: u64,
 }
 
 impl<'c> Load<'c> {
@@ -95,6 +99,7 @@ impl<'c> Load<'c> {
             limits,
             packing: Packing::default(),
             schema: None,
+            range: None,
             keeps_bytes: false,
             hidden: HiddenColumns::default(),
             stop: None,
@@ -134,6 +139,17 @@ impl<'c> Load<'c> {
     #[must_use]
     pub fn schema(mut self, schema: Schema) -> Self {
         self.schema = Some(schema);
+        self
+    }
+
+    /// Loads only the messages that start in `range` of each source, so that processes can share a source:
+    /// consecutive ranges have each message once, and columns of the types that
+    /// [`Description`](crate::Description)s of all ranges give them. [`Reject::line`] then counts lines from the
+    /// start of the range, and offsets remain those of the source. Sources that are compressed, or whose
+    /// messages are [not found anywhere](Format::is_found_anywhere), can only be loaded whole.
+    #[must_use]
+    pub fn range(mut self, range: Range<u64>) -> Self {
+        self.range = Some(range);
         self
     }
 
@@ -220,9 +236,15 @@ impl<'c> Load<'c> {
         }
         let mut crew = run::Crew::new(self, bytes_max);
         for source in sources {
+            let whole = 0..source.length();
+            let range = self.range.clone().unwrap_or(whole.clone());
             match compressed::reader(*source)? {
+                None if crew.is_found_anywhere() => {
+                    let start = range.start.min(whole.end);
+                    crew.source(*source, start..range.end.clamp(start, whole.end), take)?;
+                }
+                _ if range != whole => return Err(only_whole(*source)),
                 Some(mut reader) => crew.stream(source.name(), &mut reader, take)?,
-                None if crew.is_found_anywhere() => crew.source(*source, take)?,
                 None => crew.stream(source.name(), &mut compressed::in_order(*source), take)?,
             }
         }
@@ -357,4 +379,10 @@ impl<'c> Load<'c> {
         });
         Batch::new(&self.limits, self.packing, schema.as_ref(), kept)
     }
+}
+
+/// The error for a range of a source that can only be loaded whole.
+fn only_whole(source: &dyn Source) -> Error {
+    let reason = "its messages can only be found from its start".to_string();
+    Error::Columns { source_name: source.name().to_string(), reason }
 }

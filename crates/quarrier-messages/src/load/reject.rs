@@ -23,12 +23,7 @@ pub struct Reject {
 
 impl Reject {
     /// Makes a reject of a message at this line and offset of `source`.
-    pub(crate) fn new(
-        source: &str,
-        (line, offset): (u64, u64),
-        fault: Fault,
-        bytes: &[u8],
-    ) -> Self {
+    pub fn new(source: &str, (line, offset): (u64, u64), fault: Fault, bytes: &[u8]) -> Self {
         Reject { source: source.into(), line, offset, fault, bytes: bytes.into(), source_number: 0 }
     }
 

@@ -42,6 +42,7 @@ pub(super) struct Crew<'l> {
     names: Vec<Box<str>>,
     lines: Lines,
     bytes: u64,
+    line_count: u64,
 }
 
 /// The number of lines of the same source that started before each claim.
@@ -101,6 +102,7 @@ impl<'l> Crew<'l> {
             names: Vec::new(),
             lines: Lines::default(),
             bytes: 0,
+            line_count: 0,
         }
     }
 
@@ -109,10 +111,17 @@ impl<'l> Crew<'l> {
         self.workers.iter().all(|worker| worker.reader.is_found_anywhere())
     }
 
-    pub(super) fn source(&mut self, source: &dyn Source, take: &mut Take<'_>) -> Result<()> {
+    /// Loads the messages that start in `range`.
+    pub(super) fn source(
+        &mut self,
+        source: &dyn Source,
+        range: Range<u64>,
+        take: &mut Take<'_>,
+    ) -> Result<()> {
         let load = self.load;
         let (workers, bytes_max) = (self.workers.len(), self.claim_bytes_max());
-        let claims = Claims::new(source.length(), workers, load.packing, bytes_max);
+        self.bytes += range.end - range.start;
+        let claims = Claims::new(range, workers, load.packing, bytes_max);
         let first = self.begin(source.name());
         let mut lines = 0;
         loop {
@@ -138,7 +147,7 @@ impl<'l> Crew<'l> {
             }
             take(self.piece()?)?;
         }
-        self.bytes += source.length();
+        self.line_count += lines;
         Ok(())
     }
 
@@ -181,6 +190,7 @@ impl<'l> Crew<'l> {
             take(self.piece()?)?;
         }
         self.bytes += stream.bytes();
+        self.line_count += lines;
         Ok(())
     }
 
@@ -212,7 +222,7 @@ impl<'l> Crew<'l> {
     /// Returns the remaining messages.
     pub(super) fn done(mut self) -> Result<Loaded> {
         let loaded = self.piece()?;
-        Ok(Loaded { bytes: self.bytes, ..loaded })
+        Ok(Loaded { bytes: self.bytes, lines: self.line_count, ..loaded })
     }
 }
 

@@ -36,7 +36,7 @@ impl<'r> Stream<'r> {
         (packing, block_bytes_max): (Packing, u64),
     ) -> Self {
         let state = State { reader, rest: Vec::new(), cutter: Cutter::default(), is_over: false };
-        let claims = Claims::new(u64::MAX, 1, packing, block_bytes_max);
+        let claims = Claims::new(0..u64::MAX, 1, packing, block_bytes_max);
         Stream { name, state: Mutex::new(state), message_bytes_max, claims }
     }
 

@@ -1,5 +1,6 @@
 //! Tables: columns of packed segments, and the assembly of workers' parts into a table.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::column::{Data, Dictionary, SegmentColumn, Strings};
@@ -10,6 +11,9 @@ mod assemble;
 mod arrow;
 mod merge;
 pub use arrow::{Batches, Places, Views};
+
+mod described;
+pub use described::{ColumnDescription, Description};
 
 mod stored;
 
@@ -38,6 +42,13 @@ pub struct Column {
 
 /// The number of digits of 64-bit integers.
 const PRECISION_MIN: u8 = 19;
+
+/// The number of digits in Arrow of exact numbers with `scale` decimals, given the least and the greatest
+/// mantissas.
+fn precision_of(scale: u8, bounds: impl Iterator<Item = (i128, i128)>) -> u8 {
+    let digits = bounds.map(|(min, max)| exact::digits(min).max(exact::digits(max)));
+    digits.fold(PRECISION_MIN.max(scale), u8::max)
+}
 
 impl Table {
     /// Makes a table of matching columns.
@@ -107,6 +118,17 @@ impl Table {
     #[must_use]
     pub fn without_hidden(&self) -> Table {
         self.with_columns(self.visible())
+    }
+
+    /// Returns the columns with these names, in this order; `None` if one is missing. Shares them.
+    pub(crate) fn with_names<'n>(&self, names: impl Iterator<Item = &'n str>) -> Option<Table> {
+        let fields = self.schema.fields.iter().enumerate();
+        let places: HashMap<&str, usize> = fields.map(|(at, field)| (&*field.name, at)).collect();
+        let places = names.map(|name| places.get(name).copied()).collect::<Option<Vec<_>>>()?;
+        let fields = places.iter().map(|&at| self.schema.fields[at].clone()).collect();
+        let columns = places.iter().map(|&at| self.columns[at].clone()).collect();
+        let (starts, hidden) = (self.starts.clone(), HiddenColumns::default());
+        Some(Table { schema: Schema { fields }, columns, starts, hidden })
     }
 
     /// Returns the number of rows.
@@ -220,12 +242,9 @@ impl Column {
     /// Returns the number of digits in Arrow of its exact numbers with `scale` decimals: that of
     /// 64-bit integers, or more if necessary.
     pub fn precision(&self, scale: u8) -> u8 {
-        let digits = |segment: &Arc<SegmentColumn>| {
-            let zone = segment.zone();
-            let ends = if zone.is_without_values() { [0, 0] } else { [zone.min, zone.max] };
-            ends.map(exact::digits).into_iter().max()
-        };
-        self.segments.iter().filter_map(digits).fold(PRECISION_MIN.max(scale), u8::max)
+        let zones = self.segments.iter().map(|segment| segment.zone());
+        let zones = zones.filter(|zone| !zone.is_without_values());
+        precision_of(scale, zones.map(|zone| (zone.min, zone.max)))
     }
 
     /// Returns the segments, in order.

@@ -9,15 +9,14 @@ use datafusion::physical_plan::ExecutionPlan;
 use quarrier::Named;
 
 use super::{Answer, Engine, answer};
-use crate::files::{self, UnitScan, within};
+use crate::files::{self, UnitContent, UnitScan, within};
 use crate::net::caught;
 use crate::plan::named_files;
 use crate::rows::Rows;
 use crate::{Error, Result};
 
 impl Engine {
-    /// The scan of the row groups of a Parquet file that start in a range of its bytes. `shown` is the value of
-    /// the column with its name.
+    /// The scan of what a file has in a range of its bytes. `shown` is the value of the column with its name.
     ///
     /// # Errors
     /// The file cannot be read, or has other columns.
@@ -31,14 +30,19 @@ impl Engine {
             if !scan.is_valid() {
                 return Err(Error::text("the plan has a column that the table lacks"));
             }
-            let table = files::parquet_of(&self.context, named, &self.opening).await?;
+            let table =
+                files::unit_of(&self.context, (named, shown), (range, scan), &self.opening).await?;
             if table.schema() != scan.table {
                 return Err(Error::table(shown, "has other columns now; run the statement again"));
             }
             let columns = scan.columns_of_file();
             let state = self.context.state();
             let plan = table.scan(&state, Some(&columns), &[], scan.limit).await?;
-            Ok(scan.with_name(within(plan, range)?, shown)?)
+            let plan = match scan.content {
+                UnitContent::RowGroups => within(plan, range)?,
+                UnitContent::Messages(_) | UnitContent::Description(_) => plan,
+            };
+            Ok(scan.with_name(plan, shown)?)
         })
         .await
     }

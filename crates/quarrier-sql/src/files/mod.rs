@@ -8,16 +8,20 @@ mod room;
 mod spread;
 
 pub(crate) use room::Room;
-pub use spread::{Spread, SpreadFragment, Spreading, TakeRows, UnitExec, UnitScan};
+pub use spread::{
+    Spread, SpreadFragment, SpreadSource, Spreading, TakeRows, UnitContent, UnitExec, UnitMessages,
+    UnitScan,
+};
 pub(crate) use spread::{SpreadExec, within};
 
 use std::fmt;
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use datafusion::catalog::TableProvider;
 use datafusion::catalog::view::ViewTable;
+use datafusion::catalog::{MemTable, TableProvider};
 use datafusion::datasource::provider_as_source;
 use datafusion::logical_expr::{LogicalPlanBuilder, lit};
 use datafusion::prelude::SessionContext;
@@ -25,8 +29,9 @@ use quarrier::source::shown;
 use quarrier::{DataFolder, Named, Opened, Opener, Sources};
 use quarrier_messages::{Format, HiddenColumns, Limits, Reject};
 
+use self::messages::UnitSource;
 use self::parquet::damaged;
-use self::spread::SpreadTable;
+use self::spread::{Described, KnownRows, MessagesFile, Shared, SpreadFile, SpreadTable};
 use crate::rewrite::TypedMessages;
 use crate::{Error, Result};
 
@@ -148,8 +153,7 @@ pub(crate) async fn open(
     name: &str,
     opening: &Opening,
 ) -> Result<(Arc<dyn TableProvider>, Loaded)> {
-    let mut all = Loaded::default();
-    let mut tables = Vec::new();
+    let mut found = Vec::new();
     let sources = Sources::of([name]);
     let sources = sources.listed(&opening.opener);
     for named in sources.iter() {
@@ -160,33 +164,53 @@ pub(crate) async fn open(
             // Only files are probed, since the first bytes of a pipe can be read only once.
             Named::Path(path) if named.is_seekable() && is_parquet(path) => {
                 let table = parquet::table(context, path).await?;
-                tables.push(Part {
-                    name: path.display().to_string(),
-                    table,
-                    file: Some(named.clone()),
-                });
+                found.push(Part::of_columns(path.display().to_string(), table, named));
                 continue;
             }
             Named::Url(url) => match remote::open(named, shown(url), opening).await? {
                 remote::Found::Table(table) => {
-                    tables.push(Part { name: shown(url), table, file: Some(named.clone()) });
+                    found.push(Part::of_columns(shown(url), table, named));
                     continue;
                 }
                 remote::Found::Source(source) => opened = Some(source),
             },
             _ => {}
         }
-        let source = Source { named, name, opened };
-        tables.push(load(context, source, None, opening, &mut all).await?);
+        let source = Source { named, name, opened, format: None };
+        found.push(find(context, source, opening).await?);
     }
-    Ok((together(name, sources.are_found(), tables, opening)?, all))
+    let (parts, all) = described(context, found, opening).await?;
+    Ok((together(name, sources.are_found(), parts, opening)?, all))
+}
+
+/// The table of a unit, which may have rows outside of its range.
+///
+/// # Errors
+/// It cannot be read.
+pub(crate) async fn unit_of(
+    context: &SessionContext,
+    (named, shown): (&Named, &str),
+    (range, scan): (&Range<u64>, &UnitScan),
+    opening: &Opening,
+) -> Result<Arc<dyn TableProvider>> {
+    let unit = |messages| UnitSource { named, shown, range, messages };
+    match &scan.content {
+        UnitContent::RowGroups => parquet_of(context, named, opening).await,
+        UnitContent::Messages(of) => {
+            messages::load_unit(context, unit(of), Arc::clone(&scan.table), opening).await
+        }
+        UnitContent::Description(of) => {
+            let batch = messages::describe_unit(context, unit(of), opening).await?;
+            Ok(Arc::new(MemTable::try_new(batch.schema(), vec![vec![batch]])?))
+        }
+    }
 }
 
 /// The table of one Parquet file.
 ///
 /// # Errors
 /// It cannot be read, or is no Parquet file.
-pub(crate) async fn parquet_of(
+async fn parquet_of(
     context: &SessionContext,
     named: &Named,
     opening: &Opening,
@@ -209,7 +233,14 @@ struct Part {
     name: String,
     table: Arc<dyn TableProvider>,
     /// The file, if workers of a cluster can read its units.
-    file: Option<Named>,
+    file: Option<SpreadFile>,
+}
+
+/// What a source turned out to be.
+enum Found {
+    Part(Part, Loaded),
+    /// Messages that workers of a cluster describe and read.
+    Messages(MessagesFile),
 }
 
 /// Opens a table of a data folder.
@@ -248,15 +279,15 @@ pub(crate) async fn open_typed(
 ) -> Result<(Arc<dyn TableProvider>, Loaded)> {
     let format = Format::named(&typed.format);
     let format = format.map_err(|error| Error::text(format!("messages(…): {error}")))?;
-    let mut all = Loaded::default();
-    let mut tables = Vec::new();
+    let mut found = Vec::new();
     let sources = Sources::of([&typed.source]);
     let sources = sources.listed(&opening.opener);
     for named in sources.iter() {
-        let source = Source { named, name: &typed.source, opened: None };
-        tables.push(load(context, source, format.clone(), opening, &mut all).await?);
+        let source = Source { named, name: &typed.source, opened: None, format: format.clone() };
+        found.push(find(context, source, opening).await?);
     }
-    Ok((together(&typed.source, sources.are_found(), tables, opening)?, all))
+    let (parts, all) = described(context, found, opening).await?;
+    Ok((together(&typed.source, sources.are_found(), parts, opening)?, all))
 }
 
 /// One of the sources that a name refers to.
@@ -265,35 +296,94 @@ struct Source<'s> {
     name: &'s str,
     /// The source, if it is open already.
     opened: Option<Opened>,
+    /// The format of its messages; `None` to detect it.
+    format: Option<Format>,
 }
 
-/// Loads a source, and adds its problems to `all`.
-async fn load(
+/// Loads a source, unless workers of a cluster can read its messages.
+async fn find(
     context: &SessionContext,
-    Source { named, name, opened }: Source<'_>,
-    format: Option<Format>,
+    Source { named, name, opened, format }: Source<'_>,
     opening: &Opening,
-    all: &mut Loaded,
-) -> Result<Part> {
+) -> Result<Found> {
     let name = match named {
         Named::Path(path) => path.display().to_string(),
         Named::Url(url) => shown(url),
         _ => shown(name),
     };
-    // A missing file is reported as without a cluster.
-    let is_missing = match named {
-        Named::Path(path) => std::fs::metadata(path).is_err(),
-        Named::Missing(_) | Named::Unlisted(_) | Named::Refused { .. } => true,
-        _ => false,
+    let file = MessagesFile::new(named.clone(), name, format);
+    let Some(spread) = &opening.spread else {
+        return load(context, file, opened, opening).await;
     };
-    if let Some(spread) = opening.spread.as_ref().filter(|_| !is_missing) {
-        all.notices.push(spread.not_spread(&name).map_err(Error::text)?);
+    match spread::shared(&file, opening).await? {
+        Shared::Here => load(context, file, opened, opening).await,
+        Shared::Spread(source) => Ok(Found::Messages(file.with_source(source))),
+        Shared::Not => load_here(context, spread, file, opening).await,
     }
-    let opening = opening.clone();
+}
+
+/// Loads a source, which may be open already.
+async fn load(
+    context: &SessionContext,
+    file: MessagesFile,
+    opened: Option<Opened>,
+    opening: &Opening,
+) -> Result<Found> {
+    let MessagesFile { named, shown, format, .. } = file;
     let (name, (table, met)) =
-        messages::load(context, (named.clone(), name, opened), format, opening).await?;
-    all.add(met);
-    Ok(Part { name, table, file: None })
+        messages::load(context, (named, shown, opened), format, opening.clone()).await?;
+    Ok(Found::Part(Part { name, table, file: None }, met))
+}
+
+/// Loads a source that workers of a cluster cannot read, with a notice, or refuses it.
+async fn load_here(
+    context: &SessionContext,
+    spread: &Spreading,
+    file: MessagesFile,
+    opening: &Opening,
+) -> Result<Found> {
+    let notice = spread.not_spread(&file.shown).map_err(Error::text)?;
+    let mut found = load(context, file, None, opening).await?;
+    if let Found::Part(_, met) = &mut found {
+        met.notices.insert(0, notice);
+    }
+    Ok(found)
+}
+
+/// The parts, and their problems. Workers of a cluster describe the messages that they are to read.
+async fn described(
+    context: &SessionContext,
+    found: Vec<Found>,
+    opening: &Opening,
+) -> Result<(Vec<Part>, Loaded)> {
+    let files = found.iter().filter_map(|found| match found {
+        Found::Messages(file) => Some(file.clone()),
+        Found::Part(..) => None,
+    });
+    let files: Vec<MessagesFile> = files.collect();
+    let mut known = match &opening.spread {
+        Some(spread) if !files.is_empty() => spread::describe(spread, files, opening).await?,
+        _ => Vec::new(),
+    }
+    .into_iter();
+    let (mut parts, mut all) = (Vec::new(), Loaded::default());
+    for found in found {
+        let found = match (found, &opening.spread) {
+            (Found::Messages(file), Some(spread)) => match known.next() {
+                Some(Described::Known(part, met)) => {
+                    let name = file.shown;
+                    Found::Part(Part::of_file(name, *part, spread), *met)
+                }
+                _ => load_here(context, spread, file, opening).await?,
+            },
+            (found, _) => found,
+        };
+        if let Found::Part(part, met) = found {
+            parts.push(part);
+            all.add(met);
+        }
+    }
+    Ok((parts, all))
 }
 
 /// Combines tables into one, with a column for their names unless `name` is a single source.
@@ -329,16 +419,32 @@ fn together(
 
 /// The files as one table of a cluster. `None` if they are not all files with the same columns.
 fn spread_together(spread: &Spreading, parts: &[Part]) -> Option<SpreadTable> {
-    let file = |part: &Part| Some((part.file.clone()?, Arc::clone(&part.table)));
-    SpreadTable::several(spread, parts.iter().map(file).collect::<Option<_>>()?)
+    let files = parts.iter().map(|part| part.file.clone()).collect::<Option<_>>()?;
+    SpreadTable::several(spread, files)
 }
 
 impl Part {
+    /// A Parquet file.
+    fn of_columns(name: String, table: Arc<dyn TableProvider>, named: &Named) -> Found {
+        let file = SpreadFile {
+            source: SpreadSource { named: named.clone(), is_cut: true, version: None },
+            content: UnitContent::RowGroups,
+            schema: table.schema(),
+            rows: KnownRows::Of(Arc::clone(&table)),
+        };
+        Found::Part(Part { name, table, file: Some(file) }, Loaded::default())
+    }
+
+    /// A file that only workers of a cluster read.
+    fn of_file(name: String, file: SpreadFile, spread: &Spreading) -> Self {
+        let table = Arc::new(SpreadTable::single(spread, file.clone()));
+        Part { name, table, file: Some(file) }
+    }
+
     /// Lets the workers of a cluster read the table, if they can.
     fn spread(&mut self, spread: &Spreading) {
         if let Some(file) = &self.file {
-            let file = (file.clone(), Arc::clone(&self.table));
-            self.table = Arc::new(SpreadTable::single(spread, file));
+            self.table = Arc::new(SpreadTable::single(spread, file.clone()));
         }
     }
 }

@@ -132,12 +132,36 @@ impl Pieces {
     }
 
     /// A table of all rows. Errors call it `name`.
-    pub(super) fn table(mut self, name: &str) -> Result<Arc<dyn TableProvider>> {
-        self.close()?;
+    pub(super) fn table(self, name: &str) -> Result<Arc<dyn TableProvider>> {
         let field = |column: &Column| {
             datafusion::arrow::datatypes::Field::new(&*column.name, column.data_type.clone(), true)
         };
         let schema = Arc::new(Schema::new(self.columns.iter().map(field).collect::<Vec<_>>()));
+        self.table_of(schema, name)
+    }
+
+    /// Like [`table`](Self::table), with columns of a table of which this is a part. `None` if it is not.
+    pub(super) fn part(
+        self,
+        schema: &SchemaRef,
+        name: &str,
+    ) -> Option<Result<Arc<dyn TableProvider>>> {
+        let is_held = |field: &datafusion::arrow::datatypes::FieldRef| {
+            let mut columns = self.columns.iter();
+            let own = columns.find(|column| *column.name == **field.name());
+            own.is_some_and(|own| match (&own.data_type, field.data_type()) {
+                (DataType::Decimal128(own, scale), DataType::Decimal128(digits, of)) => {
+                    scale == of && own <= digits
+                }
+                (own, declared) => own == declared,
+            })
+        };
+        let is_part = schema.fields().iter().all(is_held);
+        is_part.then(|| self.table_of(Arc::clone(schema), name))
+    }
+
+    fn table_of(mut self, schema: SchemaRef, name: &str) -> Result<Arc<dyn TableProvider>> {
+        self.close()?;
         let url = |file: &Arc<dyn SpillFile>| {
             let path = file.path().ok_or_else(|| failed("it has no path"))?;
             let path = std::fs::canonicalize(path).map_err(failed)?;

@@ -23,6 +23,15 @@ pub struct DetectedSource<'s> {
     notice: Option<String>,
 }
 
+/// How several processes can share the messages of a source.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sharing {
+    /// Each loads any [range](Tables::range).
+    Ranges,
+    /// One process loads all of it.
+    Whole,
+}
+
 enum Origin<'s> {
     Source(Box<dyn Source + 's>),
     Remote(RemoteSource),
@@ -136,6 +145,25 @@ impl<'s> DetectedSource<'s> {
     /// The format of its messages.
     pub fn format(&self) -> &Format {
         &self.format
+    }
+
+    /// How several processes can share its messages; `None` if each would have to read all of it: it is
+    /// compressed, a log or a stream, or has columns instead of messages.
+    ///
+    /// # Errors
+    /// [`Error::Messages`] if the first bytes cannot be read.
+    pub fn sharing(&self) -> Result<Option<Sharing>> {
+        let is_plain = self.damages.is_empty() && self.notice.is_none();
+        let Some(source) = self.source().filter(|_| is_plain && !self.format.is_columnar()) else {
+            return Ok(None);
+        };
+        if quarrier_messages::decompressed(source)?.is_some() {
+            return Ok(None);
+        }
+        Ok(Some(match self.format.is_found_anywhere() {
+            true => Sharing::Ranges,
+            false => Sharing::Whole,
+        }))
     }
 
     /// Whether both sources can be loaded at once, as if they were one.

@@ -10,11 +10,12 @@ mod query;
 mod rejects;
 mod stream;
 
-pub use detected::DetectedSource;
+pub use detected::{DetectedSource, Sharing};
 pub use query::answer;
 pub use rejects::reject_row;
 pub(crate) use stream::{Patient, detect_format as detect_stream_format};
 
+use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -57,6 +58,7 @@ pub struct Tables<'p> {
     hidden: HiddenColumns,
     workers: usize,
     limits: Limits,
+    range: Option<Range<u64>>,
     parquet: Option<&'p dyn ColumnReader>,
 }
 
@@ -74,6 +76,8 @@ pub struct Loaded {
     pub refused: Refused,
     /// The number of bytes parsed, after decompression.
     pub bytes: u64,
+    /// The number of lines that start there.
+    pub lines: u64,
     /// Damaged places of logs that were skipped, a line each.
     pub damages: Vec<String>,
     /// Notices of images, a line each that begins with the name of the source.
@@ -98,6 +102,7 @@ impl Default for Tables<'_> {
             hidden: HiddenColumns::default(),
             workers: available_workers(),
             limits: Limits::default(),
+            range: None,
             parquet: None,
         }
     }
@@ -142,6 +147,12 @@ impl<'p> Tables<'p> {
     /// Sets other limits for messages.
     pub fn limits(mut self, limits: Limits) -> Self {
         self.limits = limits;
+        self
+    }
+
+    /// Loads only the messages that start in a range of each source: see [`Load::range`]. `None` for all.
+    pub fn range(mut self, range: Option<Range<u64>>) -> Self {
+        self.range = range;
         self
     }
 
@@ -218,6 +229,7 @@ impl<'p> Tables<'p> {
             all.rejected += loaded.rejected;
             all.refused.add(loaded.refused);
             all.bytes += loaded.bytes;
+            all.lines += loaded.lines;
             tables.push(loaded.table);
         }
         all.rejects.truncate(self.limits.rejects_max);
@@ -315,14 +327,16 @@ impl<'p> Tables<'p> {
             .keep_bytes(self.keeps_bytes)
             .hidden(self.hidden)
             .cancel(stop);
+        let load = self.range.clone().into_iter().fold(load, Load::range);
         self.parquet.into_iter().fold(load, Load::parquet)
     }
 
     fn loaded(&self, loaded: quarrier_messages::Loaded, started: Instant) -> Loaded {
-        let quarrier_messages::Loaded { table, rejects, rejected, refused, bytes, .. } = loaded;
+        let quarrier_messages::Loaded { table, rejects, rejected, refused, bytes, lines, .. } =
+            loaded;
         let (workers, elapsed) = (self.workers, started.elapsed());
         let rest = Loaded::default();
-        Loaded { table, rejects, rejected, refused, bytes, workers, elapsed, ..rest }
+        Loaded { table, rejects, rejected, refused, bytes, lines, workers, elapsed, ..rest }
     }
 }
 

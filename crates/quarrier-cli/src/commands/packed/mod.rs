@@ -5,7 +5,7 @@ mod query;
 mod search;
 
 pub use carve::PackedCarve;
-pub use query::PackedQuery;
+pub use query::{PackedContent, PackedQuery};
 pub use search::PackedSearch;
 pub(crate) use search::only_words;
 

@@ -8,4 +8,5 @@ mod values;
 pub use show::Batches;
 
 mod views;
+pub(super) use views::views_schema;
 pub use views::{Places, Views};

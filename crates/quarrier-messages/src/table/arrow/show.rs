@@ -72,11 +72,16 @@ fn shown(kind: Kind, column: &Column) -> Shown {
 }
 
 pub(super) fn data_type(kind: Kind, column: &Column, shown: &Shown) -> DataType {
+    data_type_of(kind, shown, |scale| column.precision(scale))
+}
+
+/// The type of a column whose exact numbers have `precision` digits, given their decimals.
+pub(super) fn data_type_of(kind: Kind, shown: &Shown, precision: impl Fn(u8) -> u8) -> DataType {
     match (kind, shown) {
         (Kind::Null, _) => DataType::Null,
         (Kind::Boolean, _) => DataType::Boolean,
         (Kind::Integer, _) => DataType::Int64,
-        (Kind::Decimal { scale }, _) => DataType::Decimal128(column.precision(scale), scale as i8),
+        (Kind::Decimal { scale }, _) => DataType::Decimal128(precision(scale), scale as i8),
         (Kind::Float, _) => DataType::Float64,
         (Kind::Date, _) => DataType::Date32,
         (Kind::Timestamp, _) => DataType::Timestamp(TimeUnit::Nanosecond, None),

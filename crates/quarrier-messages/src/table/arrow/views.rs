@@ -10,7 +10,7 @@ use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer, ScalarBuffer};
 use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
 use foldhash::fast::RandomState;
 
-use super::show::{Shown, data_type, decimals, shared, whole};
+use super::show::{Shown, data_type_of, decimals, shared, whole};
 use crate::column::{Data, Dictionary, Packed, SegmentColumn, Strings};
 use crate::{Kind, Table};
 
@@ -22,6 +22,20 @@ pub struct Views {
     schema: SchemaRef,
     /// A dictionary's strings as views, by column, if all of them are inline; built on first use.
     known: Arc<[OnceLock<Option<Vec<u128>>>]>,
+}
+
+/// Returns the types in Arrow of columns, given the number of digits of exact numbers by the column's index and
+/// their decimals.
+pub(in crate::table) fn views_schema(
+    schema: &crate::Schema,
+    precision: impl Fn(usize, u8) -> u8,
+) -> SchemaRef {
+    let field = |(at, field): (usize, &crate::Field)| {
+        let data_type = data_type_of(field.kind, &Shown::View, |scale| precision(at, scale));
+        Field::new(&*field.name, data_type, true)
+    };
+    let fields: Vec<Field> = schema.fields.iter().enumerate().map(field).collect();
+    Arc::new(Schema::new(fields))
 }
 
 /// Rows of one segment.
@@ -46,13 +60,32 @@ const COPIED_BYTES_PER_ROW: usize = 64;
 impl Views {
     /// Makes views of `table`.
     pub fn new(table: Arc<Table>) -> Self {
-        let field = |(field, column): (&crate::Field, &crate::Column)| {
-            Field::new(&*field.name, data_type(field.kind, column, &Shown::View), true)
+        let precision = |at: usize, scale: u8| table.columns()[at].precision(scale);
+        let schema = views_schema(table.schema(), precision);
+        Views::with_schema(table, schema)
+    }
+
+    fn with_schema(table: Arc<Table>, schema: SchemaRef) -> Self {
+        let known = (0..schema.fields().len()).map(|_| OnceLock::new()).collect();
+        Views { table, schema, known }
+    }
+
+    /// Makes views of the columns of `schema`, in its order, with its numbers of digits for exact numbers: a
+    /// part of a table may need fewer digits than the table. `None` if `table` lacks a column, or one has
+    /// another type or needs more digits.
+    pub fn of_part(table: &Table, schema: &SchemaRef) -> Option<Self> {
+        let names = schema.fields().iter().map(|field| field.name().as_str());
+        let views = Views::new(Arc::new(table.with_names(names)?));
+        let is_held = |(own, declared): (&Arc<Field>, &Arc<Field>)| {
+            let (own, declared) = (own.data_type(), declared.data_type());
+            let is_held = match (own, declared) {
+                (DataType::Decimal128(own, _), DataType::Decimal128(digits, _)) => own <= digits,
+                _ => true,
+            };
+            is_held && wanted(own, declared) == declared
         };
-        let fields: Vec<Field> =
-            table.schema().fields.iter().zip(table.columns()).map(field).collect();
-        let known = (0..fields.len()).map(|_| OnceLock::new()).collect();
-        Views { table, schema: Arc::new(Schema::new(fields)), known }
+        let is_part = views.schema.fields().iter().zip(schema.fields()).all(is_held);
+        is_part.then(|| Views::with_schema(views.table, Arc::clone(schema)))
     }
 
     /// Returns the table.

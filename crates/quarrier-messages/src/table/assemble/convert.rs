@@ -15,11 +15,20 @@ pub(super) fn kind_of_all<'s>(
     segments: impl Iterator<Item = &'s SegmentColumn> + Clone,
 ) -> Kind {
     let kind = segments.clone().fold(least, |kind, segment| kind.widened(segment.kind()));
-    let mut bounds = segments.filter(|segment| !segment.zone().is_without_values());
+    let bounds = segments.map(|segment| {
+        let zone = segment.zone();
+        (segment.kind(), (!zone.is_without_values()).then_some((zone.min, zone.max)))
+    });
+    kind_within(kind, bounds)
+}
+
+/// Returns `kind`, which is at least as wide as the types of `parts`, or a wider one if their bounds need it.
+fn kind_within(kind: Kind, mut parts: impl Iterator<Item = (Kind, Bounds)>) -> Kind {
     let mut fit = |bound: fn(i128, Kind, Kind) -> Option<i128>| {
-        bounds.all(|segment| {
-            let (zone, from) = (segment.zone(), segment.kind());
-            bound(zone.min, from, kind).is_some() && bound(zone.max, from, kind).is_some()
+        parts.all(|(from, bounds)| {
+            bounds.is_none_or(|(min, max)| {
+                bound(min, from, kind).is_some() && bound(max, from, kind).is_some()
+            })
         })
     };
     match kind {
@@ -28,6 +37,30 @@ pub(super) fn kind_of_all<'s>(
             Kind::Text
         }
         kind => kind,
+    }
+}
+
+/// Returns the narrowest type that holds the values of two types with these bounds, as far as they have values.
+pub(in crate::table) fn kind_of_both(one: (Kind, Bounds), other: (Kind, Bounds)) -> Kind {
+    kind_within(one.0.widened(other.0), [one, other].into_iter())
+}
+
+/// The least and the greatest value as in a zone map; `None` without values.
+pub(in crate::table) type Bounds = Option<(i128, i128)>;
+
+/// Returns the bounds of values in a wider type of exact numbers or times; `None` for other types.
+pub(in crate::table) fn bounds_in(bounds: Bounds, from: Kind, to: Kind) -> Bounds {
+    let (min, max) = bounds?;
+    if from == to {
+        return bounds;
+    }
+    match to {
+        Kind::Decimal { .. } => exact_in(min, from, to).zip(exact_in(max, from, to)),
+        Kind::Timestamp => {
+            let time = |number| time_in(number, from, to).map(i128::from);
+            time(min).zip(time(max))
+        }
+        _ => None,
     }
 }
 
@@ -90,9 +123,10 @@ fn scale_of(kind: Kind) -> u8 {
 }
 
 /// Returns the number of values of a segment that lose digits by becoming `kind`.
-pub(super) fn rounded(segment: &SegmentColumn, kind: Kind) -> u64 {
+pub(in crate::table) fn rounded(segment: &SegmentColumn, kind: Kind) -> u64 {
     let is_exact = matches!(segment.kind(), Kind::Integer | Kind::Decimal { .. });
-    if kind != Kind::Float || !is_exact {
+    let (zone, is_sure) = (segment.zone(), |bound: i128| !exact::may_be_rounded(bound));
+    if kind != Kind::Float || !is_exact || (is_sure(zone.min) && is_sure(zone.max)) {
         return 0;
     }
     let scale = scale_of(segment.kind());

@@ -6,7 +6,7 @@
 //!                      one sorted dictionary     is replaced
 //! ```
 
-mod convert;
+pub(super) mod convert;
 mod dictionaries;
 mod fields;
 mod parallel;

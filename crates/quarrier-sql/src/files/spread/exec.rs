@@ -18,10 +18,9 @@ use datafusion::physical_plan::{
     DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties, SendableRecordBatchStream,
 };
 use futures::StreamExt;
-use quarrier::Named;
 use quarrier_core::sync::StopOnDrop;
 
-use super::{Spread, SpreadFragment, UnitScan};
+use super::{Spread, SpreadFragment, SpreadSource, UnitScan};
 use crate::Error;
 
 /// The number of batches that may wait for their reader.
@@ -112,7 +111,7 @@ impl SpreadExec {
     /// Scans the units of some sources. `None` if no fragment can be sent.
     pub(super) fn new(
         on: Arc<dyn Spread>,
-        sources: Arc<[Named]>,
+        sources: Arc<[SpreadSource]>,
         scan: UnitScan,
         statistics: Statistics,
     ) -> Option<Self> {
@@ -123,6 +122,11 @@ impl SpreadExec {
         let fragment = SpreadFragment { sources, packed, scan, rows };
         let (statistics, metrics) = (Arc::new(statistics), ExecutionPlanMetricsSet::new());
         Some(SpreadExec { on, plan, fragment, statistics, properties, metrics })
+    }
+
+    /// The scan alone as a fragment.
+    pub(super) fn into_fragment(self) -> SpreadFragment {
+        self.fragment
     }
 
     /// The fragment.

@@ -1,8 +1,9 @@
 //! Tables that other processes read, unit by unit.
 //!
 //! ```text
-//!  client: Parquet files ─→ SpreadTable ─→ SpreadExec ←── plan::spread puts filters, projections and
-//!                                             │             partial groups into its fragment
+//!  client: Parquet files ────────────────→ SpreadTable ─→ SpreadExec ←── plan::spread puts filters,
+//!          messages ─→ describe: a job that        │         │      projections and partial groups
+//!                      finds their columns ────────┘         │      into its fragment
 //!          rows, in the order of the units ←──┤ Spread: fragment, units ──→ workers
 //!  worker: unit ─→ Engine::unit ─→ scan of the unit ─→ fragment over it ─→ Engine::run_plan ─→ rows
 //! ```
@@ -10,6 +11,7 @@
 //! A fragment is the lowest part of a plan, over a [`UnitExec`] in place of the scan. It returns the same rows
 //! over a whole table as over each of its units in turn, or partial groups, which are merged afterwards.
 
+mod describe;
 mod exec;
 mod table;
 mod unit;
@@ -23,12 +25,14 @@ use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::physical_plan::ExecutionPlan;
 use quarrier::Named;
+use quarrier::source::Version;
 
+pub(super) use describe::{Described, MessagesFile, Shared, describe, description_batch, shared};
 pub(crate) use exec::SpreadExec;
 pub use exec::UnitExec;
-pub(super) use table::SpreadTable;
-pub use unit::UnitScan;
+pub(super) use table::{KnownRows, SpreadFile, SpreadTable};
 pub(crate) use unit::within;
+pub use unit::{UnitContent, UnitMessages, UnitScan};
 
 /// Runs fragments of plans on other processes.
 pub trait Spread: fmt::Debug + Send + Sync {
@@ -54,13 +58,24 @@ pub type TakeRows<'t> = dyn FnMut(RecordBatch) -> ControlFlow<()> + Send + 't;
 #[derive(Debug, Clone)]
 pub struct SpreadFragment {
     /// The sources, in order.
-    pub sources: Arc<[Named]>,
+    pub sources: Arc<[SpreadSource]>,
     /// The fragment, from [`Spread::pack`].
     pub packed: Arc<[u8]>,
     /// The scan below it.
     pub scan: UnitScan,
     /// The columns of its rows.
     pub rows: SchemaRef,
+}
+
+/// A source of units.
+#[derive(Debug, Clone)]
+pub struct SpreadSource {
+    /// Its name.
+    pub named: Named,
+    /// Whether it is cut into units; else it is one.
+    pub is_cut: bool,
+    /// The version that it must still have.
+    pub version: Option<Version>,
 }
 
 /// How an engine spreads its tables.

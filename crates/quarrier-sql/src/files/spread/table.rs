@@ -12,20 +12,35 @@ use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::statistics::{StatisticsArgs, StatisticsContext};
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use quarrier::Named;
 
 use super::super::FILENAME;
-use super::{SpreadExec, Spreading, UnitScan};
+use super::{SpreadExec, SpreadSource, Spreading, UnitContent, UnitScan};
 use crate::Error;
 
-/// A file that this process could read, too.
-type File = (Named, Arc<dyn TableProvider>);
+/// A file whose units workers read.
+#[derive(Debug, Clone)]
+pub(in crate::files) struct SpreadFile {
+    pub(in crate::files) source: SpreadSource,
+    pub(in crate::files) content: UnitContent,
+    pub(in crate::files) schema: SchemaRef,
+    pub(in crate::files) rows: KnownRows,
+}
+
+/// What this process knows of the rows of a file.
+#[derive(Debug, Clone)]
+pub(in crate::files) enum KnownRows {
+    /// What a table of this process knows that could read the file, too.
+    Of(Arc<dyn TableProvider>),
+    /// Their number.
+    Count(u64),
+}
 
 /// One or more files with the same columns.
 pub(in crate::files) struct SpreadTable {
     spreading: Spreading,
-    sources: Arc<[Named]>,
-    files: Vec<Arc<dyn TableProvider>>,
+    sources: Arc<[SpreadSource]>,
+    content: UnitContent,
+    known: Vec<KnownRows>,
     /// The columns of each file.
     of_file: SchemaRef,
     /// Those of the table: of several files, the last is the file's name.
@@ -40,31 +55,33 @@ impl fmt::Debug for SpreadTable {
 
 impl SpreadTable {
     /// The table of one file, without its name.
-    pub(in crate::files) fn single(spreading: &Spreading, (named, table): File) -> Self {
-        let of_file = table.schema();
+    pub(in crate::files) fn single(spreading: &Spreading, file: SpreadFile) -> Self {
+        let SpreadFile { source, content, schema, rows } = file;
         SpreadTable {
             spreading: spreading.clone(),
-            sources: [named].into(),
-            files: vec![table],
-            schema: Arc::clone(&of_file),
-            of_file,
+            sources: [source].into(),
+            content,
+            known: vec![rows],
+            of_file: Arc::clone(&schema),
+            schema,
         }
     }
 
     /// The table of several files, with a column for their names. `None` if they have different columns, or
     /// one of that name.
-    pub(in crate::files) fn several(spreading: &Spreading, files: Vec<File>) -> Option<Self> {
-        let (sources, files): (Vec<Named>, Vec<Arc<dyn TableProvider>>) = files.into_iter().unzip();
-        let of_file = files.first()?.schema();
-        let is_like_first = |file: &Arc<dyn TableProvider>| file.schema() == of_file;
+    pub(in crate::files) fn several(spreading: &Spreading, files: Vec<SpreadFile>) -> Option<Self> {
+        let SpreadFile { content, schema: of_file, .. } = files.first()?.clone();
+        let is_like_first = |file: &SpreadFile| file.schema == of_file && file.content == content;
         if !files.iter().all(is_like_first) || of_file.field_with_name(FILENAME).is_ok() {
             return None;
         }
+        let (sources, known): (Vec<_>, Vec<_>) =
+            files.into_iter().map(|file| (file.source, file.rows)).unzip();
         let name: FieldRef = Arc::new(Field::new(FILENAME, DataType::Utf8View, false));
         let fields: Vec<FieldRef> = of_file.fields().iter().cloned().chain([name]).collect();
         let schema = Arc::new(Schema::new(fields));
         let (spreading, sources) = (spreading.clone(), sources.into());
-        Some(SpreadTable { spreading, sources, files, of_file, schema })
+        Some(SpreadTable { spreading, sources, content, known, of_file, schema })
     }
 
     async fn plan(
@@ -78,6 +95,7 @@ impl SpreadTable {
             None => (0..self.schema.fields().len()).collect(),
         };
         let scan = UnitScan {
+            content: self.content.clone(),
             table: Arc::clone(&self.of_file),
             has_name: self.schema.fields().len() > self.of_file.fields().len(),
             columns,
@@ -90,13 +108,23 @@ impl SpreadTable {
         Ok(Arc::new(exec))
     }
 
-    /// What this process knows of the rows from the ends of the files.
+    /// What this process knows of the rows.
     async fn statistics_of(&self, state: &dyn Session, scan: &UnitScan) -> Planned<Statistics> {
         let own: Vec<usize> = scan.columns_of_file();
         let mut all: Option<Statistics> = None;
-        for file in &self.files {
-            let plan = file.scan(state, Some(&own), &[], None).await?;
-            let one = StatisticsContext::new().compute(&*plan, &StatisticsArgs::new())?;
+        for known in &self.known {
+            let one = match known {
+                KnownRows::Of(table) => {
+                    let plan = table.scan(state, Some(&own), &[], None).await?;
+                    StatisticsContext::new().compute(&*plan, &StatisticsArgs::new())?
+                }
+                KnownRows::Count(count) => {
+                    let schema = Arc::new(self.of_file.project(&own)?);
+                    let unknown = Statistics::new_unknown(&schema);
+                    let count = usize::try_from(*count).unwrap_or(usize::MAX);
+                    Arc::new(Statistics { num_rows: Precision::Exact(count), ..unknown })
+                }
+            };
             all = Some(match all {
                 None => one.as_ref().clone(),
                 Some(before) => Statistics {

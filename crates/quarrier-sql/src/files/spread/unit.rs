@@ -15,13 +15,37 @@ use datafusion::physical_expr::expressions::{Column, Literal};
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
 
+use quarrier_messages::HiddenColumns;
+
 use super::super::FILENAME;
 use crate::{Error, Result};
+
+/// What a unit has.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum UnitContent {
+    /// The row groups of a Parquet file that start in its range.
+    RowGroups,
+    /// The messages that start in its range.
+    Messages(UnitMessages),
+    /// The description of those messages: see [`describe`](super::describe).
+    Description(UnitMessages),
+}
+
+/// How messages are read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UnitMessages {
+    /// The name of their format; `None` to detect it.
+    pub format: Option<String>,
+    /// The columns in addition to their fields.
+    pub hidden: HiddenColumns,
+}
 
 /// The columns that a scan returns of each unit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnitScan {
-    /// The columns of the source, which must have exactly these.
+    /// What is scanned.
+    pub content: UnitContent,
+    /// The columns of the source, which must have exactly these. Messages have no others.
     pub table: SchemaRef,
     /// Whether the table has another column, the last, with the name of the source.
     pub has_name: bool,
