@@ -110,8 +110,10 @@ def test_a_statement_has_the_rows_of_one_process(
     pyarrow.parquet.write_table(pyarrow.csv.read_csv(messages), file)
     rows = lab.sql("SELECT qty, count(*) AS n FROM o GROUP BY qty ORDER BY qty", tables={"o": file})
     assert rows.to_pylist() == [{"qty": qty, "n": len(range(qty, 500, 7))} for qty in range(7)]
+    same = lab.sql(f"SELECT qty, count(*) AS n FROM '{messages}' GROUP BY qty ORDER BY qty")
+    assert same.to_pylist() == rows.to_pylist()
     with pytest.raises(quarrier.QuarrierError, match="is not spread"):
-        lab.sql(f"SELECT count(*) FROM '{messages}'")
+        lab.sql(f"SELECT max(_line) FROM '{messages}'")
     with pytest.raises(quarrier.QuarrierError, match="nothing"):
         lab.sql("SELECT nothing FROM o", tables={"o": file})
 

@@ -4,9 +4,11 @@
 
 mod answers;
 mod carved;
+mod drawn;
 mod encrypted;
 mod killed;
 mod lab;
+mod messages;
 mod orders;
 mod queried;
 mod refused;

@@ -132,13 +132,40 @@ fn workers_filter_and_group() {
 }
 
 #[test]
+fn workers_filter_and_group_messages() {
+    let (lab, cluster) = (Lab::new(), Cluster::start(1));
+    lab.file("a.ndjson", b"{\"a\":1,\"s\":\"x\"}\n{\"a\":2.5,\"s\":\"y\"}\n");
+    lab.file("empty.csv", b"");
+    let sql = "SELECT s, sum(a) FROM 'a.ndjson' WHERE a > 1 AND s LIKE '%y' GROUP BY s";
+    let output = lab.run(&["query", &format!("EXPLAIN {sql}"), "--cluster", &cluster.at]);
+    let plan = text(&output.stdout);
+    assert!(plan.contains("fragment=[AggregateExec: mode=Partial"), "{plan}");
+    assert!(plan.contains("FilterExec: ") && plan.contains("UnitExec]"), "{plan}");
+    for sql in [
+        sql,
+        "SELECT count(*) FROM 'a.ndjson'",
+        "SELECT count(*) FROM 'empty.csv'",
+        "SELECT _message, a FROM messages('a.ndjson', 'json') WHERE a > 1",
+        "SELECT a FROM messages('a.ndjson', 'fix')",
+    ] {
+        let plain = lab.run(&["query", sql]);
+        let output = lab.run(&["query", sql, "--cluster", &cluster.at]);
+        assert_same(&plain, &output, sql);
+        assert_eq!(text(&plain.stderr), text(&output.stderr), "{sql}");
+    }
+}
+
+#[test]
 fn a_killed_worker_loses_no_row_of_a_query_and_doubles_none() {
     let lab = Lab::new();
     write_all(&lab, 4, 3_000);
     let sql = "SELECT id, symbol, price FROM 'orders/*.parquet' WHERE qty < 700 ORDER BY id";
     let plain = lab.run(&["query", sql, "--format", "csv"]);
     assert!(plain.stdout.len() > 40_000);
-    for round in 0..2 {
+    let orders = lab.run(&["query", "SELECT * FROM 'orders/*.parquet'", "--format", "json"]);
+    lab.file("orders.ndjson", &orders.stdout);
+    let of_messages = sql.replace("orders/*.parquet", "orders.ndjson");
+    for (round, sql) in [(0, sql), (1, &of_messages)] {
         let arguments = ["local", "--workers", "3", "--", "query", sql, "--format", "csv"];
         let mut command = lab.command(&arguments);
         command.env("QUARRIER_CLUSTER_UNIT", "4000").env("QUARRIER_CLUSTER_WAITS", "60");
@@ -175,8 +202,12 @@ fn what_is_not_spread_is_refused_or_runs_in_one_process() {
     let (lab, cluster) = (Lab::new(), Cluster::start(1));
     write_all(&lab, 1, 100);
     lab.file("a.ndjson", b"{\"a\":1}\n{\"a\":2}\n");
+    // A table has at most 4,096 columns.
+    let fields: Vec<String> = (0..5_000).map(|field| format!("\"f{field}\":1")).collect();
+    lab.file("wide.ndjson", format!("{{{}}}\n", fields.join(",")).as_bytes());
     for (sql, what) in [
-        ("SELECT sum(a) FROM 'a.ndjson'", "a.ndjson"),
+        ("SELECT sum(a), max(_line) FROM 'a.ndjson'", "a.ndjson"),
+        ("SELECT count(*) FROM 'wide.ndjson'", "wide.ndjson"),
         ("SELECT count(*) FROM search('a.ndjson', 'a')", "search(…)"),
     ] {
         let plain = lab.run(&["query", sql]);

@@ -17,6 +17,7 @@ mod lines;
 mod load;
 mod minefield;
 mod pack;
+mod parts;
 mod repeated;
 mod views;
 mod xml;

@@ -133,10 +133,10 @@ class Cluster:
         return self._run(["carve", *options, *_to(to)], sources)
 
     def sql(self, statement: str, *, tables: Mapping[str, _Path] | None = None) -> Table:
-        """Answers one statement of SQL, whose Parquet files the workers read, filter and group.
+        """Answers one statement of SQL, whose files the workers read, filter and group.
 
-        `tables` gives names to files or globs. Other tables are not spread, and are an error: files
-        of messages, `search(…)` and the like.
+        `tables` gives names to files or globs: Parquet, or messages. Other tables are not spread,
+        and are an error: compressed messages, `search(…)` and the like.
         """
         names = {} if tables is None else tables
         options = [f"--table={name}={os.fspath(file)}" for name, file in names.items()]

@@ -4,6 +4,10 @@
 use std::sync::Arc;
 
 use datafusion::catalog::TableProvider;
+use datafusion::catalog::view::ViewTable;
+use datafusion::common::{Column, TableReference};
+use datafusion::datasource::provider_as_source;
+use datafusion::logical_expr::{Expr, LogicalPlanBuilder};
 use quarrier::DataFolder;
 use quarrier_core::sync::lock;
 use quarrier_messages::HiddenColumns;
@@ -56,8 +60,24 @@ impl Engine {
             Some(_) if hidden.is_none() => hidden,
             before => hidden | self.opening.hidden | before.unwrap_or_default(),
         };
-        let opening = Opening { hidden: asked, ..self.opening.clone() };
-        let opened = match &origin {
+        let Some(opened) = self.opened_with(&origin, asked).await? else { return Ok(()) };
+        if hidden.is_none() && opened.1.has_replaced {
+            // The statement means the fields that the hidden columns replace.
+            let hidden = HiddenColumns::default();
+            let Some(opened) = self.opened_with(&origin, hidden).await? else { return Ok(()) };
+            return self.keep_opened(name, (origin, hidden), opened);
+        }
+        self.keep_opened(name, (origin, asked), opened)
+    }
+
+    /// Opens a table with these hidden columns; `None` if it is in memory.
+    async fn opened_with(
+        &self,
+        origin: &Origin,
+        hidden: HiddenColumns,
+    ) -> Result<Option<(Arc<dyn TableProvider>, Loaded)>> {
+        let opening = Opening { hidden, ..self.opening.clone() };
+        Ok(Some(match origin {
             Origin::Source(source) => caught(files::open(&self.context, source, &opening)).await?,
             Origin::Typed(typed) => {
                 files::open_typed(&self.context, typed.clone(), &opening).await?
@@ -65,9 +85,8 @@ impl Engine {
             Origin::Stored(kept, table) => {
                 files::open_kept(&self.context, (kept, table), &opening).await?
             }
-            Origin::Memory => return Ok(()),
-        };
-        self.keep_opened(name, (origin, asked), opened)
+            Origin::Memory => return Ok(None),
+        }))
     }
 
     /// Opens a table again if it lacks these hidden columns.
@@ -122,7 +141,7 @@ impl Engine {
     }
 
     /// Registers an opened table under `name`. If it has hidden columns, it is registered with them
-    /// under another name, and `name` gets the table without them if its columns are in memory.
+    /// under another name, and `name` gets the table without them unless they replace fields of messages.
     pub(super) fn keep_opened(
         &self,
         name: &str,
@@ -151,8 +170,10 @@ impl Engine {
                 false => self.keep(name, (table, loaded))?,
             }
         } else {
-            let messages = table.downcast_ref::<Messages>().filter(|_| !has_replaced);
-            let visible = messages.map(|it| Messages::new(Arc::new(it.table().without_hidden())));
+            let visible = match has_replaced {
+                true => None,
+                false => Some(visible(name, &table, hidden)?),
+            };
             self.room.take(memory_bytes)?;
             {
                 let mut state = lock(&self.state);
@@ -163,7 +184,7 @@ impl Engine {
             }
             self.names.replace(&name_with_hidden(name), table);
             if let Some(visible) = visible {
-                self.names.replace(name, Arc::new(visible));
+                self.names.replace(name, visible);
                 lock(&self.state).tables.insert(name.to_string());
                 self.room.give_back(known.memory_bytes - memory_bytes);
                 known.memory_bytes = memory_bytes;
@@ -172,4 +193,21 @@ impl Engine {
         lock(&self.state).opened.insert(name.to_string(), known);
         Ok(())
     }
+}
+
+/// The table `name` without its hidden columns.
+fn visible(
+    name: &str,
+    table: &Arc<dyn TableProvider>,
+    hidden: HiddenColumns,
+) -> Result<Arc<dyn TableProvider>> {
+    if let Some(messages) = table.downcast_ref::<Messages>() {
+        return Ok(Arc::new(Messages::new(Arc::new(messages.table().without_hidden()))));
+    }
+    let schema = table.schema();
+    let columns = schema.fields().iter().filter(|field| !hidden.has(field.name()));
+    let columns = columns.map(|field| Expr::Column(Column::new_unqualified(field.name())));
+    let (name, source) = (TableReference::bare(name), provider_as_source(Arc::clone(table)));
+    let scan = LogicalPlanBuilder::scan(name, source, None)?.project(columns)?;
+    Ok(Arc::new(ViewTable::new(scan.build()?, None)))
 }
