@@ -59,7 +59,9 @@ fn fix(picks: &[(usize, usize, usize)]) -> Vec<u8> {
         if shape == 1 {
             message.truncate(message.len() / 2);
         }
-        message.extend(if shape % 2 == 0 { "\n" } else { "" }.bytes());
+        // After a cut message, the next is only found from anywhere if it is on another line: a load by several
+        // workers misses it, too.
+        message.extend(if shape < 5 { "\n" } else { "" }.bytes());
         out.extend(message);
     }
     out
@@ -103,7 +105,8 @@ fn check(format: &Format, bytes: &[u8], cuts: &[u64], load: &Load<'_>) {
         lines += part.lines;
         assert_eq!(part.bytes, range.end - range.start);
     }
-    let about = format!("{format:?}: {:?} at {borders:?}", String::from_utf8_lossy(bytes));
+    let name = format.name();
+    let about = format!("{name}: {:?} at {borders:?}", String::from_utf8_lossy(bytes));
     assert_eq!(rejected, rejects(&whole, 0), "{about}");
     assert_eq!((lines, all.rows), (whole.lines, whole.table.rows()), "{about}");
     let views = Views::new(Arc::new(whole.table.clone()));
@@ -170,7 +173,7 @@ fn a_part_with_wider_values_or_without_a_column_is_none() {
     };
     let whole = Views::new(Arc::new(table("{\"a\":1.25,\"b\":\"x\"}\n")));
     for (json, is_part) in [
-        ("{\"b\":\"y\",\"a\":7.50}\n", false),
+        ("{\"b\":\"y\",\"a\":7.5}\n", false),
         ("{\"b\":\"y\",\"a\":7.51}\n", true),
         ("{\"a\":7.51}\n", false),
         ("{\"b\":\"y\",\"a\":\"z\"}\n", false),
