@@ -104,7 +104,13 @@ pub(in crate::files) async fn shared(file: &MessagesFile, opening: &Opening) -> 
             matches!(file.named, Named::Path(_) | Named::Url(_) | Named::Partition { .. });
         // Only a load of the whole source knows the number of a line, and workers have the usual limits.
         let is_plain = is_plain && !opening.hidden.line && opening.limits == Limits::default();
-        if matches!(file.named, Named::Missing(_) | Named::Unlisted(_) | Named::Refused { .. }) {
+        let is_missing = match &file.named {
+            Named::Path(path) => std::fs::metadata(path).is_err(),
+            Named::Missing(_) | Named::Unlisted(_) | Named::Refused { .. } => true,
+            _ => false,
+        };
+        if is_missing {
+            // The load reports why.
             return Ok(Shared::Here);
         }
         if !is_plain || !file.named.is_seekable() {
