@@ -193,7 +193,7 @@ fn run(lab: &Lab, arguments: &[&str], unit: &str) -> (Output, String) {
 #[test]
 fn drawn_statements_over_parquet_and_messages_have_the_answers_of_one_process() {
     let number = |name: &str| std::env::var(name).ok().and_then(|number| number.parse().ok());
-    let (rounds, seed) = (number("QUARRIER_ROUNDS").unwrap_or(8), number("QUARRIER_SEED"));
+    let (rounds, seed) = (number("QUARRIER_ROUNDS").unwrap_or(4), number("QUARRIER_SEED"));
     let clusters: Vec<Cluster> = [1, 2, 3, 4].map(Cluster::start).into();
     let first: u64 = seed.unwrap_or(0);
     for seed in first..first + rounds {

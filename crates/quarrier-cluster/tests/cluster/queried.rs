@@ -165,10 +165,10 @@ fn a_killed_worker_loses_no_row_of_a_query_and_doubles_none() {
     let orders = lab.run(&["query", "SELECT * FROM 'orders/*.parquet'", "--format", "json"]);
     lab.file("orders.ndjson", &orders.stdout);
     let of_messages = sql.replace("orders/*.parquet", "orders.ndjson");
-    for (round, sql) in [(0, sql), (1, &of_messages)] {
+    for (round, sql, unit) in [(0, sql, "4000"), (1, &of_messages, "60000")] {
         let arguments = ["local", "--workers", "3", "--", "query", sql, "--format", "csv"];
         let mut command = lab.command(&arguments);
-        command.env("QUARRIER_CLUSTER_UNIT", "4000").env("QUARRIER_CLUSTER_WAITS", "60");
+        command.env("QUARRIER_CLUSTER_UNIT", unit).env("QUARRIER_CLUSTER_WAITS", "60");
         let running = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         std::thread::sleep(Duration::from_millis(1_500 + 700 * round));
         let found = workers(running.id());
