@@ -27,7 +27,7 @@ pub enum UnitContent {
     RowGroups,
     /// The messages that start in its range.
     Messages(UnitMessages),
-    /// The description of those messages: see [`describe`](super::describe).
+    /// The description of those messages: columns, types and bounds, which give all units the same columns.
     Description(UnitMessages),
 }
 
