@@ -102,8 +102,8 @@ impl Content {
 
     /// Records that the units of this range now have the bytes that [`Content::write`] made.
     pub(super) fn mark(&self, offset: u64, bytes: usize, generation: u8, held: u64) {
-        let first = (offset / SECTOR_BYTES as u64 >> self.unit_shift) as usize;
-        let units = bytes / SECTOR_BYTES >> self.unit_shift;
+        let first = ((offset / SECTOR_BYTES as u64) >> self.unit_shift) as usize;
+        let units = (bytes / SECTOR_BYTES) >> self.unit_shift;
         let sheet = held / SECTOR_BYTES as u64;
         let places = (sheet..).step_by(1 << self.unit_shift);
         for (at, unit) in places.zip(&self.written[first..first + units]) {

@@ -132,7 +132,7 @@ mod tests {
     #[test]
     fn a_constant_rate_is_one_level_whatever_it_is() {
         for rate in [1e-300, 7e9, 1e300] {
-            let found = Levels::of(&vec![rate; 20]).unwrap();
+            let found = Levels::of(&[rate; 20]).unwrap();
             let all = Levels {
                 first: rate,
                 first_windows: 20,
