@@ -82,7 +82,10 @@ fn parquet_is_left_to_the_second_binary() {
     let lab = Lab::with("PAR1 and whatever follows");
     // The binary alone: no second binary beside it, or on the path.
     let alone = lab.path("quarrier");
-    std::fs::copy(env!("CARGO_BIN_EXE_quarrier"), &alone).unwrap();
+    // By another process: a file that this one has open for writing cannot be run, and a child that another
+    // test starts at this moment would have it open, too.
+    let mut copy = std::process::Command::new("cp");
+    assert!(copy.arg(env!("CARGO_BIN_EXE_quarrier")).arg(&alone).status().unwrap().success());
     let mut command = std::process::Command::new(alone);
     command.args(["explain", "a > 1", "f"]).current_dir(lab.path("")).env("PATH", "");
     let ran = run(command, b"");

@@ -151,9 +151,14 @@ fn rows_are_the_same_whichever_threads_format_them() {
     let csv: Vec<String> = rows.iter().map(naive_csv).collect();
     let (_, body) = outputs[1].split_once('\n').unwrap();
     assert!(body == format!("{}\n", csv.join("\n")), "{}", &body[..200]);
-    for (line, row) in outputs[3].split("\n0|").zip(&rows) {
-        let path = row["path"].as_str().unwrap().replace('|', "\\x7c");
-        let fields: Vec<&str> = line.trim_start_matches("0|").rsplitn(10, '|').collect();
+    assert_eq!(outputs[3].lines().count(), rows.len());
+    for (line, row) in outputs[3].lines().zip(&rows) {
+        let written = |c: char| match c == '|' || c.is_ascii_control() {
+            true => format!("\\x{:02x}", u32::from(c)),
+            false => c.to_string(),
+        };
+        let path: String = row["path"].as_str().unwrap().chars().map(written).collect();
+        let fields: Vec<&str> = line.strip_prefix("0|").unwrap().rsplitn(10, '|').collect();
         assert_eq!(fields[9], path);
         assert_eq!(fields[8], row["inode"].to_string());
         assert_eq!(fields[4], row["size"].to_string());
