@@ -6,6 +6,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
+use quarrier_core::threads::team;
 use questions::door::Doors;
 use questions::round::{Size, run, run_grown};
 
@@ -22,19 +23,17 @@ fn ask(seeds: std::ops::Range<u64>, size: &Size) {
     let doors = Doors { quarrier: quarrier(), alone_max: 1 };
     let next = AtomicU64::new(seeds.start);
     let wrong = Mutex::new(Vec::new());
-    let rounds = || loop {
-        let seed = next.fetch_add(1, Ordering::Relaxed);
-        if seed >= seeds.end || wrong.lock().unwrap().len() >= 10 {
-            return;
-        }
-        let folder = tempfile::tempdir().unwrap();
-        for answer in run(seed, size, &doors, folder.path()).unwrap() {
-            wrong.lock().unwrap().push(format!("seed {seed}, {size:?}, {answer}"));
-        }
-    };
-    thread::scope(|scope| {
-        for _ in 0..thread::available_parallelism().map_or(1, usize::from) {
-            scope.spawn(rounds);
+    let cores = thread::available_parallelism().map_or(1, usize::from);
+    team(0..cores, |_| {
+        loop {
+            let seed = next.fetch_add(1, Ordering::Relaxed);
+            if seed >= seeds.end || wrong.lock().unwrap().len() >= 10 {
+                return;
+            }
+            let folder = tempfile::tempdir().unwrap();
+            for answer in run(seed, size, &doors, folder.path()).unwrap() {
+                wrong.lock().unwrap().push(format!("seed {seed}, {size:?}, {answer}"));
+            }
         }
     });
     let wrong = wrong.into_inner().unwrap();
