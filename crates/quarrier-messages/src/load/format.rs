@@ -30,10 +30,10 @@ pub enum Format {
 }
 
 impl Format {
-    /// Whether messages can be found from any offset of a source; else it must be read in order.
-    pub fn is_found_anywhere(&self) -> bool {
-        !self.is_columnar()
-            && FormatReader::new(self, &Limits::default(), &Opening::default()).is_found_anywhere()
+    /// Whether a line feed ends every message, damaged ones too, so that ranges of a source can be loaded one by
+    /// one. In FIX, the length in a damaged message decides where the next one is found.
+    pub fn is_in_lines(&self) -> bool {
+        matches!(self, Format::Json)
     }
 
     /// Whether the format consists of columns instead of messages.

@@ -146,7 +146,7 @@ impl<'c> Load<'c> {
     /// consecutive ranges have each message once, and columns of the types that
     /// [`Description`](crate::Description)s of all ranges give them. [`Reject::line`] then counts lines from the
     /// start of the range, and offsets remain those of the source. Sources that are compressed, or whose
-    /// messages are [not found anywhere](Format::is_found_anywhere), can only be loaded whole.
+    /// messages are [not in lines](Format::is_in_lines), can only be loaded whole.
     #[must_use]
     pub fn range(mut self, range: Range<u64>) -> Self {
         self.range = Some(range);
@@ -239,11 +239,12 @@ impl<'c> Load<'c> {
             let whole = 0..source.length();
             let range = self.range.clone().unwrap_or(whole.clone());
             match compressed::reader(*source)? {
-                None if crew.is_found_anywhere() => {
+                None if self.format.is_in_lines() => {
                     let start = range.start.min(whole.end);
                     crew.source(*source, start..range.end.clamp(start, whole.end), take)?;
                 }
                 _ if range != whole => return Err(only_whole(*source)),
+                None if crew.is_found_anywhere() => crew.source(*source, whole, take)?,
                 Some(mut reader) => crew.stream(source.name(), &mut reader, take)?,
                 None => crew.stream(source.name(), &mut compressed::in_order(*source), take)?,
             }

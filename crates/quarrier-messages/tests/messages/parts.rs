@@ -1,11 +1,13 @@
-//! Ranges of a source, described and loaded one by one, are the source.
+//! Ranges of a source, described and loaded one by one, are the source: its messages, columns, rows and rejects. Not
+//! compared is the number of values that lost digits in columns of floats and longer numbers, which can differ.
 
 use std::sync::Arc;
 
 use proptest::prelude::*;
 use quarrier_core::source::Memory;
 use quarrier_messages::{
-    Description, Format, HiddenColumns, Load, Loaded, Packing, Places, Table, Value, Views,
+    Description, Format, HiddenColumns, Kind, Load, Loaded, Packing, Places, Schema, Table, Value,
+    Views,
 };
 
 /// Values of which no two together depend on where a segment ends.
@@ -32,7 +34,7 @@ fn log(picks: &[(usize, usize, usize)], ends: &[&str]) -> Vec<u8> {
             0 => format!("{{\"a{pool}\":{value}"),
             1 => "no message".to_string(),
             2 => String::new(),
-            3 => format!("{{\"a{pool}\":{value},\"late\":[{{\"q\":{value}}},null]}}"),
+            3 => format!("{{\"a{pool}\":{value},\"late{pool}\":[{{\"q\":{value}}},null]}}"),
             4 => format!("{{\"b\":\"{}\",\"a{pool}\":{value}}}", "x".repeat(90)),
             _ => format!("{{\"a{pool}\":{value}}}"),
         };
@@ -40,25 +42,6 @@ fn log(picks: &[(usize, usize, usize)], ends: &[&str]) -> Vec<u8> {
         lines.extend(ends[value.len() % ends.len()].bytes());
     }
     lines
-}
-
-fn fix(picks: &[(usize, usize, usize)]) -> Vec<u8> {
-    let mut out = Vec::new();
-    for &(pool, value, shape) in picks {
-        let value = POOLS[pool][value % POOLS[pool].len()].replace('"', "");
-        let body = format!("35=D\x01{}={value}\x01", 55 + pool);
-        let mut message = format!("8=FIX.4.4\x019={}\x01{body}", body.len()).into_bytes();
-        let sum: u32 = message.iter().map(|byte| u32::from(*byte)).sum();
-        message.extend(format!("10={:03}\x01", (sum + u32::from(shape == 0)) % 256).into_bytes());
-        if shape == 1 {
-            message.truncate(message.len() / 2);
-        }
-        // After a cut message, the next is only found from anywhere if it is on another line: a load by several
-        // workers misses it, too.
-        message.extend(if shape < 5 { "\n" } else { "" }.bytes());
-        out.extend(message);
-    }
-    out
 }
 
 fn rows(table: &Table) -> Vec<Vec<Value>> {
@@ -83,7 +66,13 @@ fn rejects(loaded: &Loaded, lines: u64) -> Vec<(u64, u64, &'static str)> {
     loaded.rejects.iter().map(place).collect()
 }
 
-fn check(format: &Format, bytes: &[u8], cuts: &[u64], load: &Load<'_>) {
+fn by_name(schema: &Schema) -> Vec<(&str, Kind)> {
+    let mut fields: Vec<_> = schema.fields.iter().map(|it| (&*it.name, it.kind)).collect();
+    fields.sort_unstable_by_key(|(name, _)| *name);
+    fields
+}
+
+fn check(bytes: &[u8], cuts: &[u64], load: &Load<'_>) {
     let source = Memory::new("log", bytes.to_vec());
     let length = bytes.len() as u64;
     let mut borders: Vec<u64> = cuts.iter().map(|cut| cut % (length + 1)).collect();
@@ -99,19 +88,20 @@ fn check(format: &Format, bytes: &[u8], cuts: &[u64], load: &Load<'_>) {
         lines += part.lines;
         assert_eq!(part.bytes, range.end - range.start);
     }
-    let name = format.name();
-    let about = format!("{name}: {:?} at {borders:?}", String::from_utf8_lossy(bytes));
+    let about = format!("{:?} at {borders:?}", String::from_utf8_lossy(bytes));
     assert_eq!(rejected, rejects(&whole, 0), "{about}");
     assert_eq!((lines, all.rows), (whole.lines, whole.table.rows()), "{about}");
-    let views = Views::new(Arc::new(whole.table.clone()));
     let (schema, arrow) = all.schemas(whole.table.hidden());
+    let whole = match whole.rejects.is_empty() {
+        true => whole,
+        // A rejected message may have named a field before others did, which moves its column.
+        false => {
+            assert_eq!(by_name(&schema), by_name(whole.table.schema()), "{about}");
+            load.clone().schema(schema.clone()).run(&[&source]).unwrap()
+        }
+    };
+    let views = Views::new(Arc::new(whole.table.clone()));
     assert_eq!((&schema, &arrow), (whole.table.schema(), views.schema()), "{about}");
-    let rounded: Vec<u64> = whole.table.columns().iter().map(|column| column.rounded()).collect();
-    let joined = schema
-        .fields
-        .iter()
-        .map(|field| all.columns.iter().find(|column| column.name == field.name).unwrap().rounded);
-    assert_eq!(joined.collect::<Vec<_>>(), rounded, "{about}");
     let (mut found, mut found_in_arrow) = (Vec::new(), Vec::new());
     for range in ranges {
         let part = load.clone().schema(schema.clone()).range(range).run(&[&source]).unwrap();
@@ -142,12 +132,8 @@ proptest! {
         let packing = Packing { segment_rows, claim_bytes: 90, ..Packing::default() };
         let hidden = HiddenColumns { offset: has_places, message: has_places, ..Default::default() };
         let ends: &[&str] = if is_crlf { &["\r\n", "\n"] } else { &["\n"] };
-        // Fields of rejected messages come in an order that depends on the workers.
-        let fix_format = Format::named("fix").unwrap().unwrap();
-        for (format, bytes) in [(Format::Json, log(&picks, ends)), (fix_format, fix(&picks))] {
-            let load = Load::new(format.clone()).workers(1).packing(packing).hidden(hidden);
-            check(&format, &bytes, &cuts, &load);
-        }
+        let load = Load::new(Format::Json).workers(1).packing(packing).hidden(hidden);
+        check(&log(&picks, ends), &cuts, &load);
     }
 }
 
@@ -155,10 +141,12 @@ proptest! {
 fn a_range_of_a_source_that_is_read_in_order_is_refused() {
     let source = Memory::new("f.csv", "a\n1\n2\n");
     let csv = Format::named("csv").unwrap().unwrap();
-    assert!(!csv.is_found_anywhere() && Format::Json.is_found_anywhere());
     assert_eq!(Load::new(csv.clone()).range(0..6).run(&[&source]).unwrap().table.rows(), 2);
-    let refused = Load::new(csv).range(2..6).run(&[&source]).unwrap_err().to_string();
-    assert!(refused.starts_with("f.csv: "), "{refused}");
+    for format in [csv, Format::named("fix").unwrap().unwrap()] {
+        assert!(!format.is_in_lines());
+        let refused = Load::new(format).range(2..6).run(&[&source]).unwrap_err().to_string();
+        assert!(refused.starts_with("f.csv: "), "{refused}");
+    }
 }
 
 #[test]

@@ -160,7 +160,7 @@ impl<'s> DetectedSource<'s> {
         if quarrier_messages::decompressed(source)?.is_some() {
             return Ok(None);
         }
-        Ok(Some(match self.format.is_found_anywhere() {
+        Ok(Some(match self.format.is_in_lines() {
             true => Sharing::Ranges,
             false => Sharing::Whole,
         }))
