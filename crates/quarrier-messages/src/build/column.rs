@@ -31,6 +31,8 @@ pub(super) struct ColumnBuilder {
     rounded: u64,
     /// The row at which that number last changed, and its value before.
     rounded_before: (usize, u64),
+    /// The last row whose own value lost digits, which may be set again.
+    rounded_row: usize,
 }
 
 const NEVER: (usize, usize) = (usize::MAX, 0);
@@ -50,6 +52,7 @@ impl ColumnBuilder {
             packing,
             rounded: 0,
             rounded_before: NEVER_ROUNDED,
+            rounded_row: usize::MAX,
         }
     }
 
@@ -213,7 +216,10 @@ impl ColumnBuilder {
                 }
             }
             Values::Float(_) => {
-                self.lose_digits(row, cell.is_rounded().into());
+                if cell.is_rounded() {
+                    self.lose_digits(row, 1);
+                    self.rounded_row = row;
+                }
                 self.values.push(cell);
             }
             _ => self.values.push(cell),
@@ -256,6 +262,7 @@ impl ColumnBuilder {
         }
         if self.rounded_before.0 == row {
             self.rounded = self.rounded_before.1;
+            self.rounded_row = usize::MAX;
         }
         let (filled_for, rows) = self.filled;
         self.truncate(if filled_for == row { rows } else { row });
@@ -279,6 +286,7 @@ impl ColumnBuilder {
         self.filled = NEVER;
         self.before = None;
         self.rounded_before = NEVER_ROUNDED;
+        self.rounded_row = usize::MAX;
         if self.rows() == 0 {
             return;
         }
@@ -317,6 +325,10 @@ impl ColumnBuilder {
     /// Fills missing rows with NULL up to `row`, or removes the row if it is set twice.
     #[cold]
     fn make_room(&mut self, row: usize) {
+        if self.rows() > row && self.rounded_row == row {
+            self.rounded -= 1;
+            self.rounded_row = usize::MAX;
+        }
         self.truncate(row);
         if self.rows() < row {
             self.filled = (row, self.rows());

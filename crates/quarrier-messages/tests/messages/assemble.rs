@@ -1,10 +1,13 @@
 //! An assembled table has the rows of the messages, whichever worker parsed them.
 
 use proptest::prelude::*;
+use quarrier_core::source::Memory;
 use quarrier_messages::build::{Cell, FieldId, Row, RowBuilder};
 use quarrier_messages::column::raw::{RawColumn, RawData};
 use quarrier_messages::column::{Data, SegmentColumn, Strings};
-use quarrier_messages::{Field, Kind, Part, PartField, PartSegment, Schema, Table, Value};
+use quarrier_messages::{
+    Field, Format, Kind, Load, Part, PartField, PartSegment, Schema, Table, Value,
+};
 
 use crate::pack::same;
 
@@ -237,6 +240,25 @@ fn exact_numbers_stay_exact_while_38_digits_hold_all() {
     assert_eq!(values(&table), [most, most, 1.0, 125e-20].map(Value::Float));
     // Both round to 2^63.
     assert_eq!(table.columns()[0].rounded(), 2);
+}
+
+#[test]
+fn a_number_that_a_message_sets_twice_loses_its_digits_once() {
+    let (long, fine) = ("12345678901234567890123456789012345678", "1234567890123456.7");
+    let line = |value: &str| format!("{{\"a\":{value}}}\n");
+    let twice = |value: &str, then: &str| format!("{{\"a\":{value},\"a\":{then}}}\n");
+    for (log, rounded) in [
+        (line(fine) + &line(long) + &line(long) + &line(long), 4),
+        (line(fine) + &line(long) + &twice(long, long), 3),
+        (line(fine) + &line(long) + &twice(long, "0.5"), 2),
+        (line(fine) + &line(long) + &twice(long, "null"), 2),
+        (line(fine) + &twice(long, "0.5"), 1),
+        (line(fine) + &line(long) + &line(long).replace('}', ""), 2),
+    ] {
+        let load = Load::new(Format::Json);
+        let loaded = load.run(&[&Memory::new("log", log.clone().into_bytes())]).unwrap();
+        assert_eq!(loaded.table.columns()[0].rounded(), rounded, "{log}");
+    }
 }
 
 #[test]

@@ -1,5 +1,5 @@
-//! Ranges of a source, described and loaded one by one, are the source: its messages, columns, rows and rejects. Not
-//! compared is the number of values that lost digits in columns of floats and longer numbers, which can differ.
+//! Ranges of a source, described and loaded one by one, are the source: its messages, columns, rows, rejects and the
+//! number of values that lost digits.
 
 use std::sync::Arc;
 
@@ -72,6 +72,14 @@ fn by_name(schema: &Schema) -> Vec<(&str, Kind)> {
     fields
 }
 
+/// The number of values of each column that lost digits.
+fn rounded(table: &Table) -> Vec<(&str, u64)> {
+    let fields = table.schema().fields.iter().zip(table.columns());
+    let mut all: Vec<_> = fields.map(|(field, column)| (&*field.name, column.rounded())).collect();
+    all.sort_unstable();
+    all
+}
+
 fn check(bytes: &[u8], cuts: &[u64], load: &Load<'_>) {
     let source = Memory::new("log", bytes.to_vec());
     let length = bytes.len() as u64;
@@ -91,6 +99,9 @@ fn check(bytes: &[u8], cuts: &[u64], load: &Load<'_>) {
     let about = format!("{:?} at {borders:?}", String::from_utf8_lossy(bytes));
     assert_eq!(rejected, rejects(&whole, 0), "{about}");
     assert_eq!((lines, all.rows), (whole.lines, whole.table.rows()), "{about}");
+    let mut lost: Vec<_> = all.columns.iter().map(|it| (&*it.name, it.rounded)).collect();
+    lost.sort_unstable();
+    assert_eq!(lost, rounded(&whole.table), "{about}");
     let (schema, arrow) = all.schemas(whole.table.hidden());
     let whole = match whole.rejects.is_empty() {
         true => whole,
