@@ -20,7 +20,8 @@ all: ## Build both optimised binaries in target/release
 
 cluster: ## Build quarrier-cluster in target/release, the program of 'quarrier cluster'
 	@scripts/setup.sh rust
-	cargo build --release --locked --manifest-path crates/quarrier-cluster/Cargo.toml --target-dir "$${CARGO_TARGET_DIR:-target}"
+	cargo build --profile cluster --locked -p quarrier-cluster
+	install -D -t "$${CARGO_TARGET_DIR:-target}/release" "$${CARGO_TARGET_DIR:-target}/cluster/quarrier-cluster"
 
 demo: ## Set up, build, make a disk image from files of this machine, search and carve it
 	@scripts/setup.sh rust image
@@ -30,7 +31,6 @@ test: ## Set up and run all tests
 	@scripts/setup.sh rust image gpu python serve c
 	cargo test --workspace --locked
 	cargo test --locked --manifest-path interleavings/Cargo.toml --target-dir "$${CARGO_TARGET_DIR:-target}"
-	$(MAKE) test-cluster
 	scripts/python.sh test
 	scripts/docs.sh snippets
 	cargo xtask tidy
@@ -38,7 +38,7 @@ test: ## Set up and run all tests
 
 test-cluster: ## Set up and run the tests of quarrier-cluster
 	@scripts/setup.sh rust
-	cargo test --locked --manifest-path crates/quarrier-cluster/Cargo.toml --target-dir "$${CARGO_TARGET_DIR:-target}"
+	cargo test --workspace --locked --test cluster
 
 test-free-threaded: ## Set up and test the Python package with FREE_THREADED_PYTHON (python3.14t)
 	@scripts/setup.sh rust python

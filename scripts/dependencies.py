@@ -33,21 +33,21 @@ PROGRAMS = [
     "quarrier-python-light",
     "quarrier-python-sql",
 ]
-# A workspace of its own, which is built on request.
+# Built on request.
 CLUSTER = "quarrier-cluster"
 TEXTS = re.compile(r"(licen[cs]e|copying|copyright|notice|unlicense)", re.IGNORECASE)
 
 Package = dict[str, Any]
 
 
-def metadata(folder: Path) -> dict[str, Any]:
-    """The metadata of the workspace in a folder, for the platform TARGET or this machine's."""
+def metadata() -> dict[str, Any]:
+    """The metadata of the workspace, for the platform TARGET or this machine's."""
     version = subprocess.run(["rustc", "-vV"], capture_output=True, text=True, check=True).stdout
     host = re.search(r"^host: (.*)$", version, re.MULTILINE)
     assert host is not None, version
     command = ["cargo", "metadata", "--locked", "--format-version", "1"]
     command += ["--filter-platform", os.environ.get("TARGET") or host[1]]
-    answer = subprocess.run(command, cwd=folder, stdout=subprocess.PIPE, text=True, check=True)
+    answer = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True)
     known: dict[str, Any] = json.loads(answer.stdout)
     return known
 
@@ -248,12 +248,12 @@ def main() -> int:
     if len(sys.argv) != 2 or sys.argv[1] not in tasks:
         print("usage: dependencies.py check|licences|sbom", file=sys.stderr)
         return 2
-    found, uses = linked(metadata(ROOT), PROGRAMS)
+    known = metadata()
+    found, uses = linked(known, PROGRAMS)
     match sys.argv[1]:
         case "check":
-            more, _ = linked(metadata(ROOT / "crates" / CLUSTER), [CLUSTER])
-            known = {package["id"] for package in found}
-            return check(found + [package for package in more if package["id"] not in known])
+            found, _ = linked(known, [*PROGRAMS, CLUSTER])
+            return check(found)
         case "licences":
             return licences(found)
         case _:

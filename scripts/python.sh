@@ -28,7 +28,6 @@ build() {
 # run are built with it.
 build_sql() {
     cargo build --quiet --workspace --locked --lib --bins --test questions
-    cargo build --quiet --locked --manifest-path crates/quarrier-cluster/Cargo.toml --target-dir "${CARGO_TARGET_DIR:-target}"
     built=$(cd "${CARGO_TARGET_DIR:-target}/debug" && pwd)
     ln -sf "$built/libquarrier_sql_native.so" crates/quarrier-python-sql/python/quarrier_sql/_native.abi3.so
 }

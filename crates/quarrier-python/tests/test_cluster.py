@@ -26,8 +26,8 @@ GIF = bytes.fromhex(
 
 @pytest.fixture(scope="module", autouse=True)
 def programs() -> Iterator[None]:
-    """`make test-cluster` builds the program of clusters."""
-    assert (TARGET / "quarrier-cluster").exists(), "run make test-cluster first"
+    """`scripts/python.sh build` builds the program of clusters."""
+    assert (TARGET / "quarrier-cluster").exists(), "run scripts/python.sh build first"
     before = os.environ["PATH"]
     os.environ["PATH"] = f"{TARGET}{os.pathsep}{before}"
     yield
