@@ -13,9 +13,11 @@ use std::time::SystemTime;
 use quarrier::search::Planning;
 use quarrier::source::Version;
 use quarrier::{Carve, Opener};
-use quarrier_cli::{PackedCarve, PackedRequest, what_to_try};
+use quarrier_cli::{PackedCarve, PackedRequest};
 use quarrier_core::threads;
-use quarrier_units::{CarveUnits, Error, Results, SourceUnits, Stored, Unit, UnitSearch};
+use quarrier_units::{
+    CarveUnits, Error, Results, SourceUnits, Stored, Unit, UnitSearch, WhatToTry,
+};
 
 use crate::query::UnitQuery;
 use crate::task::{RunUnits, Task};
@@ -129,15 +131,16 @@ impl RunUnits for UnitSearch<'_> {
 struct UnitCarve {
     request: Carve,
     is_single: bool,
+    hint: WhatToTry,
     units: CarveUnits,
     stop: Arc<AtomicBool>,
 }
 
 impl UnitCarve {
     fn new(packed: &PackedCarve, request: Carve, results: Results, stop: Arc<AtomicBool>) -> Self {
-        let is_single = packed.is_single();
+        let (is_single, hint) = (packed.is_single(), packed.hint());
         let units = CarveUnits::new(&request, is_single, results);
-        UnitCarve { request, is_single, units, stop }
+        UnitCarve { request, is_single, hint, units, stop }
     }
 }
 
@@ -156,7 +159,7 @@ impl RunUnits for UnitCarve {
         let carved = self.units.carve(
             &request,
             (source, unit),
-            (&(), what_to_try),
+            (&(), self.hint),
             quarrier_cli::machine(),
             &self.stop,
         );

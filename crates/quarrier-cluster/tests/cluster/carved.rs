@@ -20,14 +20,14 @@ const FILES: [&str; 3] = [
      67504b0506000000000100010033000000670000000000",
 ];
 
-fn file(number: usize) -> Vec<u8> {
+pub(super) fn file(number: usize) -> Vec<u8> {
     let digits: Vec<u8> = FILES[number].bytes().filter(u8::is_ascii_hexdigit).collect();
     let byte = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap();
     digits.chunks(2).map(byte).collect()
 }
 
 /// A disk with some files, of which one in four is cut off.
-fn disk(draw: &mut Draw, files: u64) -> Vec<u8> {
+pub(super) fn disk(draw: &mut Draw, files: u64) -> Vec<u8> {
     let mut disk = vec![0; 512 * draw.below(20) as usize];
     for _ in 0..files {
         let mut file = file(draw.below(3) as usize);
