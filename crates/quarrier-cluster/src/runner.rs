@@ -16,7 +16,7 @@ use quarrier::{Carve, Opener};
 use quarrier_cli::{PackedCarve, PackedRequest};
 use quarrier_core::threads;
 use quarrier_units::{
-    CarveUnits, Error, Results, SourceUnits, Stored, Unit, UnitSearch, WhatToTry,
+    CarveUnits, Error, JudgeUnits, Results, SourceUnits, Stored, Unit, UnitSearch, WhatToTry,
 };
 
 use crate::query::UnitQuery;
@@ -94,6 +94,13 @@ impl Runner {
                 let mut units = UnitCarve::new(&packed, request, results, own_stop);
                 threads::alone("units", move || serve(&receiver, &mut units, &opener))
             }
+            PackedRequest::Judge(packed) => {
+                // Other units run beside it.
+                let request = packed.request(1).map_err(CannotStart::Request)?;
+                let units = JudgeUnits::new(&request, results);
+                let mut units = UnitJudge { request, units, stop: own_stop };
+                threads::alone("units", move || serve(&receiver, &mut units, &opener))
+            }
             PackedRequest::Query(packed) => {
                 let mut units = UnitQuery::new(&packed, results, cores, own_stop)
                     .map_err(CannotStart::Request)?;
@@ -159,6 +166,7 @@ impl RunUnits for UnitCarve {
         let carved = self.units.carve(
             &request,
             (source, unit),
+            None,
             (&(), self.hint),
             quarrier_cli::machine(),
             &self.stop,
@@ -174,6 +182,27 @@ impl RunUnits for UnitCarve {
                 Err(error)
             }
         }
+    }
+
+    fn leaves_failed(&self) -> bool {
+        true
+    }
+}
+
+/// Judges the strides of sources.
+struct UnitJudge {
+    request: Carve,
+    units: JudgeUnits,
+    stop: Arc<AtomicBool>,
+}
+
+impl RunUnits for UnitJudge {
+    fn job(&self) -> &str {
+        self.units.job()
+    }
+
+    fn store(&mut self, source: &mut SourceUnits, unit: &Unit) -> Result<Stored, Error> {
+        self.units.store(&self.request, (source, unit), quarrier_cli::machine(), &self.stop)
     }
 
     fn leaves_failed(&self) -> bool {

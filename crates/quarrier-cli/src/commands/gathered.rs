@@ -121,7 +121,7 @@ impl Gather<'_> {
                 None => {
                     let unit = source.unit(0);
                     let (of, how) = ((&mut source, &unit), (&() as &_, packed.hint()));
-                    units.carve(&request, of, how, host::machine(), stop).and_then(|carved| {
+                    units.carve(&request, of, None, how, host::machine(), stop).and_then(|carved| {
                         let mut rows = carved.rows.into_iter();
                         rows.try_for_each(&mut take_file).map_err(quarrier::Error::Output)?;
                         Ok(carved.remarks)

@@ -70,10 +70,26 @@ impl Spread<'_> {
                 ));
             }
             for unit in source.units() {
-                if !(self.has)(&unit).map_err(|error| error.to_string())? {
-                    let name = absolute_name(&unit.name)?;
-                    units.push((unit, name));
-                }
+                units.push(unit);
+            }
+        }
+        self.run_units(units, stop)
+    }
+
+    /// Lets the cluster run those of these units that have no object.
+    ///
+    /// # Errors
+    /// A message for the user.
+    pub(super) fn run_units(
+        self,
+        all: Vec<Unit>,
+        stop: &AtomicBool,
+    ) -> Result<Distributed, String> {
+        let mut units = Vec::new();
+        for unit in all {
+            if !(self.has)(&unit).map_err(|error| error.to_string())? {
+                let name = absolute_name(&unit.name)?;
+                units.push((unit, name));
             }
         }
         if units.is_empty() {

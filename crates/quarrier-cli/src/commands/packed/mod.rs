@@ -26,6 +26,8 @@ pub enum PackedRequest {
     Search(Box<PackedSearch>),
     /// Carving, source by source.
     Carve(Box<PackedCarve>),
+    /// The strides of a source to carve, judged by ranges.
+    Judge(Box<PackedCarve>),
     /// A fragment of a query, unit by unit.
     Query(Box<PackedQuery>),
 }
