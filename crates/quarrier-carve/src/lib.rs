@@ -28,8 +28,8 @@ mod view;
 
 pub use carved::{Carved, Status};
 pub use carver::{
-    Alignment, Allowance, BrokenFile, Carver, EarlierResults, Keep, Midway, SkimmedRange, Skimming,
-    Stride, Summary,
+    Alignment, Allowance, BrokenFile, Carver, EarlierResults, JudgedRange, JudgedStrides, Keep,
+    Midway, SkimmedRange, Skimming, Stride, Summary,
 };
 pub use claims::Claims;
 pub use error::{Error, Result};

@@ -19,7 +19,7 @@ mod cluster;
 pub use cluster::{Answer, CLUSTER_VARIABLE, Cluster, ClusterJob, TakeAnswer};
 
 mod commands;
-pub use commands::carve::what_to_try;
+pub use commands::gathered::{Gather, TakeCarvedFiles, TakeFindings};
 pub use commands::packed::{
     PACKED_BYTES_MAX, PackedCarve, PackedContent, PackedQuery, PackedRequest, PackedSearch,
 };

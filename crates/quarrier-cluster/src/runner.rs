@@ -13,9 +13,11 @@ use std::time::SystemTime;
 use quarrier::search::Planning;
 use quarrier::source::Version;
 use quarrier::{Carve, Opener};
-use quarrier_cli::{PackedCarve, PackedRequest, what_to_try};
+use quarrier_cli::{PackedCarve, PackedRequest};
 use quarrier_core::threads;
-use quarrier_units::{CarveUnits, Error, Results, SourceUnits, Stored, Unit, UnitSearch};
+use quarrier_units::{
+    CarveUnits, Error, JudgeUnits, Results, SourceUnits, Stored, Unit, UnitSearch, WhatToTry,
+};
 
 use crate::query::UnitQuery;
 use crate::task::{RunUnits, Task};
@@ -92,6 +94,13 @@ impl Runner {
                 let mut units = UnitCarve::new(&packed, request, results, own_stop);
                 threads::alone("units", move || serve(&receiver, &mut units, &opener))
             }
+            PackedRequest::Judge(packed) => {
+                // Other units run beside it.
+                let request = packed.request(1).map_err(CannotStart::Request)?;
+                let units = JudgeUnits::new(&request, results);
+                let mut units = UnitJudge { request, units, stop: own_stop };
+                threads::alone("units", move || serve(&receiver, &mut units, &opener))
+            }
             PackedRequest::Query(packed) => {
                 let mut units = UnitQuery::new(&packed, results, cores, own_stop)
                     .map_err(CannotStart::Request)?;
@@ -129,15 +138,16 @@ impl RunUnits for UnitSearch<'_> {
 struct UnitCarve {
     request: Carve,
     is_single: bool,
+    hint: WhatToTry,
     units: CarveUnits,
     stop: Arc<AtomicBool>,
 }
 
 impl UnitCarve {
     fn new(packed: &PackedCarve, request: Carve, results: Results, stop: Arc<AtomicBool>) -> Self {
-        let is_single = packed.is_single();
+        let (is_single, hint) = (packed.is_single(), packed.hint());
         let units = CarveUnits::new(&request, is_single, results);
-        UnitCarve { request, is_single, units, stop }
+        UnitCarve { request, is_single, hint, units, stop }
     }
 }
 
@@ -156,7 +166,8 @@ impl RunUnits for UnitCarve {
         let carved = self.units.carve(
             &request,
             (source, unit),
-            (&(), what_to_try),
+            None,
+            (&(), self.hint),
             quarrier_cli::machine(),
             &self.stop,
         );
@@ -171,6 +182,27 @@ impl RunUnits for UnitCarve {
                 Err(error)
             }
         }
+    }
+
+    fn leaves_failed(&self) -> bool {
+        true
+    }
+}
+
+/// Judges the strides of sources.
+struct UnitJudge {
+    request: Carve,
+    units: JudgeUnits,
+    stop: Arc<AtomicBool>,
+}
+
+impl RunUnits for UnitJudge {
+    fn job(&self) -> &str {
+        self.units.job()
+    }
+
+    fn store(&mut self, source: &mut SourceUnits, unit: &Unit) -> Result<Stored, Error> {
+        self.units.store(&self.request, (source, unit), quarrier_cli::machine(), &self.stop)
     }
 
     fn leaves_failed(&self) -> bool {

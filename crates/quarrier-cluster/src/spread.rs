@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::BufReader;
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -15,8 +15,11 @@ use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::arrow::ipc::reader::StreamReader;
 use datafusion::execution::TaskContext;
 use datafusion::physical_plan::ExecutionPlan;
-use quarrier::{OpenOptions, Opener};
-use quarrier_cli::{Answer, Cluster, ClusterJob, PackedRequest, absolute_name, unit_bytes_for};
+use quarrier::{OpenOptions, Opener, Sources};
+use quarrier_cli::{
+    Answer, Cluster, ClusterJob, Gather, PackedCarve, PackedRequest, PackedSearch,
+    TakeCarvedFiles, TakeFindings, absolute_name, unit_bytes_for,
+};
 use quarrier_core::threads;
 use quarrier_sql::{Engine, Options, Spread, SpreadFragment, SpreadSource, TakeRows};
 use quarrier_units::{Incoming, Results, SourceUnits, Unit};
@@ -125,6 +128,28 @@ impl Spread for QueryCluster {
             }
         })
     }
+
+    fn search(
+        &self,
+        (packed, range): (&PackedSearch, &Range<u64>),
+        (sources, opener): (&Sources, &Opener),
+        stop: &AtomicBool,
+        take: &mut dyn TakeFindings,
+    ) -> Result<(), String> {
+        let _running = Running::begin();
+        Gather { cluster: &Client, at: &self.at, sources, opener }.findings(packed, range, stop, take)
+    }
+
+    fn carve(
+        &self,
+        packed: &PackedCarve,
+        (sources, opener): (&Sources, &Opener),
+        stop: &AtomicBool,
+        take: &mut dyn TakeCarvedFiles,
+    ) -> Result<(), String> {
+        let _running = Running::begin();
+        Gather { cluster: &Client, at: &self.at, sources, opener }.files(packed, stop, take)
+    }
 }
 
 /// The units of all sources, in order.
@@ -142,7 +167,7 @@ fn units_of(fragment: &SpreadFragment, opener: &Opener) -> Result<Vec<Named>, St
     for source in fragment.sources.iter() {
         bytes = bytes.saturating_add(open(source, u64::MAX)?.bytes());
     }
-    let size = unit_bytes(bytes);
+    let size = unit_bytes_for(bytes);
     let mut units = Vec::new();
     for source in fragment.sources.iter() {
         for unit in open(source, if source.is_cut { size } else { u64::MAX })?.units() {
@@ -151,19 +176,6 @@ fn units_of(fragment: &SpreadFragment, opener: &Opener) -> Result<Vec<Named>, St
         }
     }
     Ok(units)
-}
-
-/// The size of units of sources that have `bytes` together.
-fn unit_bytes(bytes: u64) -> u64 {
-    // For tests, in which files are small.
-    #[cfg(debug_assertions)]
-    {
-        let number = |name: &str| -> Option<u64> { std::env::var(name).ok()?.parse().ok() };
-        if let Some(size) = number("QUARRIER_CLUSTER_UNIT") {
-            return size;
-        }
-    }
-    unit_bytes_for(bytes)
 }
 
 /// Stores the rows that workers send.

@@ -69,8 +69,8 @@ mod carve;
 mod model;
 
 pub use carve::{
-    CarveProgress, CarveUnits, CarvedRows, CarvedUnit, Remarks, TakeCarved, WhatToTry,
-    in_report_order,
+    CarveProgress, CarveUnits, CarvedRows, CarvedUnit, JudgeUnits, Remarks, StoredStrides,
+    TakeCarved, WhatToTry, in_report_order,
 };
 pub use error::{Error, Result};
 pub use join::Joined;

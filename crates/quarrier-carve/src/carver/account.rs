@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use quarrier_core::pipeline::{Plan, Run, Stage, StageLoad};
 use quarrier_core::ranges::push_merged;
 
+use super::apart::PartSearch;
 use super::{Alignment, Midway, SkimmedRange};
 use crate::carved::Carved;
 use crate::format::Kind;
@@ -145,15 +146,18 @@ impl Summary {
     }
 
     /// Adds the figures of a search for signatures.
-    pub(super) fn add(&mut self, run: &Run) {
-        for (sum, stage) in self.stages.iter_mut().zip(Stage::ALL) {
-            let load = run.timeline.load(stage);
-            sum.busy += load.busy;
-            sum.waiting += load.waiting;
+    pub(super) fn add(&mut self, search: &PartSearch) {
+        if let Some(run) = &search.run {
+            for (sum, stage) in self.stages.iter_mut().zip(Stage::ALL) {
+                let load = run.timeline.load(stage);
+                sum.busy += load.busy;
+                sum.waiting += load.waiting;
+            }
+            self.plan.get_or_insert_with(|| run.plan.clone());
         }
-        self.hole_bytes += run.hole_bytes;
-        self.plan.get_or_insert_with(|| run.plan.clone());
-        for range in &run.unreadable {
+        self.candidates += search.candidates;
+        self.hole_bytes += search.hole_bytes;
+        for range in &search.unreadable {
             self.lose(range.clone());
         }
     }

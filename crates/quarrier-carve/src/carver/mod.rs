@@ -3,6 +3,7 @@
 mod account;
 mod again;
 mod allowance;
+mod apart;
 mod bad;
 mod cached;
 mod candidates;
@@ -36,6 +37,7 @@ use crate::view::{Extent, View, cut};
 use account::Times;
 pub use account::{BrokenFile, Keep, Stride, Summary};
 pub use allowance::Allowance;
+pub use apart::{JudgedRange, JudgedStrides};
 use cached::CachedSource;
 use candidates::Signatures;
 use in_pieces::FilesInPieces;
@@ -64,6 +66,7 @@ pub struct Carver<'a> {
     keep_broken: bool,
     kinds: Option<Vec<String>>,
     begun: EarlierResults,
+    judged: Option<&'a dyn JudgedStrides>,
     memory_bytes_max: u64,
     rates: Option<Rates>,
     promise: Option<AsData>,
@@ -94,6 +97,7 @@ impl<'a> Carver<'a> {
             keep_broken: true,
             kinds: None,
             begun: EarlierResults::default(),
+            judged: None,
             memory_bytes_max: 1 << 30,
             rates: None,
             promise: None,
@@ -262,20 +266,7 @@ impl<'a> Carver<'a> {
     /// [`Error::Source`] if the source fails as a whole, [`Error::Keep`] with the error of `keep`;
     /// files kept until then are valid.
     pub fn run(&self, source: &dyn Source, keep: &dyn Keep) -> Result<Summary> {
-        let length = source.length();
-        let wanted: Vec<Range<u64>> = match &self.range {
-            Some(ranges) => ranges.iter().map(|r| r.start.min(length)..r.end.min(length)).collect(),
-            None => std::iter::once(0..length).collect(),
-        };
-        // Try one stride of the unreadable range, in case more can be read than reported.
-        let tried = source.readable_end().saturating_add(STRIDE_BYTES).min(length);
-        let lost = wanted.iter().map(|r| r.start.max(tried)..r.end).filter(|r| !r.is_empty());
-        let lost: Vec<Range<u64>> = lost.collect();
-        let cut = |ranges: &[Range<u64>]| -> Vec<Range<u64>> {
-            ranges.iter().map(|r| r.start.min(tried)..r.end.min(tried)).collect()
-        };
-        let clusters = self.clusters.as_deref().map(cut);
-        let ranges = CarvedRanges::new(cut(&wanted), clusters, self.file_bytes_max);
+        let (ranges, lost) = self.ranges_of(source);
         let in_pieces = FilesInPieces::new(&self.in_pieces);
         let started = Instant::now();
         let signatures = Signatures::new(&self.formats)?;
@@ -302,6 +293,24 @@ impl<'a> Carver<'a> {
             lost.into_iter().for_each(|range| summary.lose(range));
         }
         Ok(summary)
+    }
+
+    /// Returns the ranges to carve, and those that are unreadable for certain.
+    fn ranges_of(&self, source: &dyn Source) -> (CarvedRanges, Vec<Range<u64>>) {
+        let length = source.length();
+        let wanted: Vec<Range<u64>> = match &self.range {
+            Some(ranges) => ranges.iter().map(|r| r.start.min(length)..r.end.min(length)).collect(),
+            None => std::iter::once(0..length).collect(),
+        };
+        // Try one stride of the unreadable range, in case more can be read than reported.
+        let tried = source.readable_end().saturating_add(STRIDE_BYTES).min(length);
+        let lost = wanted.iter().map(|r| r.start.max(tried)..r.end).filter(|r| !r.is_empty());
+        let lost = lost.collect();
+        let cut = |ranges: &[Range<u64>]| -> Vec<Range<u64>> {
+            ranges.iter().map(|r| r.start.min(tried)..r.end.min(tried)).collect()
+        };
+        let clusters = self.clusters.as_deref().map(cut);
+        (CarvedRanges::new(cut(&wanted), clusters, self.file_bytes_max), lost)
     }
 
     /// Appends `more`: all with a known end, and broken ones up to the limit. The others go to

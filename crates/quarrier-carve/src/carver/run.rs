@@ -68,7 +68,7 @@ impl<'c> CarveRun<'c> {
     }
 
     /// Restores the results of an earlier run, and keeps its whole files again.
-    fn recall(&self, mut summary: Summary) -> Result<RunState<'c>> {
+    pub(super) fn recall(&self, mut summary: Summary) -> Result<RunState<'c>> {
         let begun = &self.carver.begun;
         let mut resolver = Resolver::new(&self.carver.formats, self.carver.embedded);
         resolver.recall(begun);

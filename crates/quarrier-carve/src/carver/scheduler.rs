@@ -24,8 +24,10 @@ use quarrier_core::threads;
 use super::STRIDE_BYTES;
 use super::account::{BrokenFile, Stride, add_since};
 use super::allowance::{Allowance, again_bytes};
+use super::apart::{JudgedPart, PartSearch, Passing};
 use super::candidates::{Candidate, CandidateSearch, Signatures};
-use super::judge::{Judge, Judgement};
+use super::judge::Judge;
+use super::ranges::CarvedRanges;
 use super::resume::Midway;
 use super::run::{CarveRun, RunState};
 use super::skimmed::{Skimmed, SkimmedRange, Skimming};
@@ -48,6 +50,8 @@ pub(super) struct Scheduler<'a, 'c> {
     shared: Mutex<SharedState<'c>>,
     /// Signals a change of the shared state.
     changed: Condvar,
+    /// Where judged parts go, if another process decides about them.
+    passing: Option<&'a Passing<'a>>,
 }
 
 /// State that all workers share.
@@ -80,15 +84,6 @@ struct Task {
     left: Allowance,
     /// Whether another part of it was judged before.
     is_begun: bool,
-}
-
-/// A judged stride, or a part of one with very many candidates.
-struct JudgedPart {
-    range: Range<u64>,
-    /// The state of its stride, if it is not the last part.
-    midway: Option<Midway>,
-    looked: CandidateSearch,
-    judgement: Judgement,
 }
 
 /// The part whose files are being kept.
@@ -132,7 +127,14 @@ impl<'a, 'c> Scheduler<'a, 'c> {
             is_lost: false,
         };
         let (reading, changed) = (Mutex::new(()), Condvar::new());
-        Scheduler { run, signatures, reading, shared: Mutex::new(shared), changed }
+        let shared = Mutex::new(shared);
+        Scheduler { run, signatures, reading, shared, changed, passing: None }
+    }
+
+    /// Passes the judged parts of some strides on, in place of deciding.
+    pub(super) fn pass(mut self, passing: &'a Passing<'a>) -> Self {
+        self.passing = Some(passing);
+        self
     }
 
     /// Runs all strides. Returns the final state.
@@ -185,7 +187,10 @@ impl<'a, 'c> Scheduler<'a, 'c> {
                     return NextStep::Nothing;
                 }
                 if let Some(part) = shared.judged.remove(&turn) {
-                    self.decide(&mut shared, part);
+                    match self.passing {
+                        None => self.decide(&mut shared, part),
+                        Some(passing) => self.pass_on(&mut shared, passing, part),
+                    }
                     continue;
                 }
             }
@@ -208,7 +213,10 @@ impl<'a, 'c> Scheduler<'a, 'c> {
         }
         let (number, at) = shared.next;
         let from = self.run.ranges.next(at).filter(|_| is_room)?;
-        let end = self.stride_end(from);
+        if self.passing.is_some_and(|passing| from >= passing.end) {
+            return None;
+        }
+        let end = stride_end(self.run.source, self.run.ranges, from);
         shared.next = (number + 1, end);
         shared.under_way += 1;
         // The carved ranges may begin after the finished part.
@@ -219,20 +227,16 @@ impl<'a, 'c> Scheduler<'a, 'c> {
         Some(Task { number, part: 0, range: from..end, step_bytes, left, is_begun })
     }
 
-    /// Returns the end of the stride that begins at `from`. A stride includes the hole at its
-    /// start, however long.
-    fn stride_end(&self, from: u64) -> u64 {
-        let aligned = |at: u64| at - at % STRIDE_BYTES;
-        let data = match self.run.source.next_data(from) {
-            Ok(data) => data.map_or(u64::MAX, |data| data.start),
-            Err(_) => from,
-        };
-        let end = (aligned(from) + STRIDE_BYTES).max(aligned(data));
-        end.min(self.run.ranges.span().end).max(from + 1)
-    }
-
     /// Searches a task, and judges its candidates; returns the rest of it.
     fn judge(&self, task: Task, view: &mut View<'_>) -> Option<Task> {
+        if let Some(parts) = self.judged_apart(&task) {
+            let mut shared = self.lock();
+            let parts = (0..).zip(parts).map(|(part, judged)| ((task.number, part), judged));
+            shared.judged.extend(parts);
+            shared.under_way -= 1;
+            self.changed.notify_all();
+            return None;
+        }
         let start = task.range.start;
         let requested = start..task.range.end.min(start.saturating_add(task.step_bytes));
         let looked = self.look(requested);
@@ -272,12 +276,21 @@ impl<'a, 'c> Scheduler<'a, 'c> {
         let mut shared = self.lock();
         // An interrupted stride is incomplete.
         if !self.run.carver.is_stopped() {
-            let part = JudgedPart { range, midway, looked, judgement };
+            let search = PartSearch::of(looked);
+            let part = JudgedPart { range, midway, search, judgement };
             shared.judged.insert((task.number, task.part), part);
         }
         shared.under_way -= u64::from(is_last);
         self.changed.notify_all();
         rest
+    }
+
+    /// The parts of a stride that was judged apart.
+    fn judged_apart(&self, task: &Task) -> Option<Vec<JudgedPart>> {
+        let apart = self.run.carver.judged.filter(|_| task.part == 0 && !task.is_begun)?;
+        let line = apart.stride(task.range.start)?;
+        let stride = self.run.carver.judged_stride(&line)?;
+        (stride.range == task.range).then_some(stride.parts)
     }
 
     /// Searches `range`. If the source is in memory, the calling worker searches alone; otherwise
@@ -293,11 +306,10 @@ impl<'a, 'c> Scheduler<'a, 'c> {
 
     /// Decides which files of a part count; it must be the part's turn.
     fn decide(&self, shared: &mut SharedState<'c>, part: JudgedPart) {
-        let JudgedPart { range, midway, looked, judgement } = part;
+        let JudgedPart { range, midway, search, judgement } = part;
         shared.state.summary.cost_bytes += judgement.cost_bytes;
         shared.state.summary.bytes += range.end - range.start;
-        shared.state.summary.candidates += looked.candidates.len() as u64;
-        shared.state.summary.add(&looked.run);
+        shared.state.summary.add(&search);
         // Undecided files with a known end cannot be dropped, so they get only half of the memory.
         let room = (self.run.carver.remembered_max() / 2).saturating_sub(shared.state.broken.len());
         let (whole, broken) = shared.state.resolver.resolve(judgement.judged, range.end, room);
@@ -307,7 +319,7 @@ impl<'a, 'c> Scheduler<'a, 'c> {
         shared.pending = Some(PendingOutput {
             range,
             midway,
-            unreadable: looked.run.unreadable,
+            unreadable: search.unreadable,
             skimmed,
             whole,
             broken,
@@ -317,6 +329,15 @@ impl<'a, 'c> Scheduler<'a, 'c> {
         });
         if left == 0 {
             self.note(shared);
+        }
+        self.changed.notify_all();
+    }
+
+    /// Passes a part on to another process; it must be the part's turn.
+    fn pass_on(&self, shared: &mut SharedState<'c>, passing: &Passing<'_>, part: JudgedPart) {
+        shared.turn = after(shared.turn, part.midway.is_some());
+        if let Err(error) = (lock(&passing.take))(part) {
+            shared.failed.get_or_insert(Error::Keep(error));
         }
         self.changed.notify_all();
     }
@@ -374,15 +395,28 @@ impl<'a, 'c> Scheduler<'a, 'c> {
         pending.skimmed.into_iter().for_each(|one| shared.state.crowded.append(one));
         let RunState { broken, forgotten, .. } = &mut shared.state;
         self.run.carver.remember(broken, pending.broken, forgotten);
-        shared.turn = match pending.midway {
-            None => (shared.turn.0 + 1, 0),
-            Some(_) => (shared.turn.0, shared.turn.1 + 1),
-        };
+        shared.turn = after(shared.turn, pending.midway.is_some());
     }
 
     fn lock(&self) -> MutexGuard<'_, SharedState<'c>> {
         lock(&self.shared)
     }
+}
+
+/// Returns the end of the stride that begins at `from`. A stride includes the hole at its start, however long.
+pub(super) fn stride_end(source: &dyn Source, ranges: &CarvedRanges, from: u64) -> u64 {
+    let aligned = |at: u64| at - at % STRIDE_BYTES;
+    let data = match source.next_data(from) {
+        Ok(data) => data.map_or(u64::MAX, |data| data.start),
+        Err(_) => from,
+    };
+    let end = (aligned(from) + STRIDE_BYTES).max(aligned(data));
+    end.min(ranges.span().end).max(from + 1)
+}
+
+/// The numbers of stride and part after these.
+fn after((stride, part): (u64, u32), is_midway: bool) -> (u64, u32) {
+    if is_midway { (stride, part + 1) } else { (stride + 1, 0) }
 }
 
 /// Notifies the other workers when one panics, so that all end and the panic propagates.

@@ -1,6 +1,7 @@
 //! Tests of carving.
 #![allow(clippy::unwrap_used, reason = "a failed unwrap in a test reports its line")]
 
+mod apart;
 mod binary;
 mod carver;
 mod decoys;

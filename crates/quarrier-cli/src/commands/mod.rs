@@ -8,6 +8,7 @@ pub(crate) mod engines;
 pub(crate) mod explain;
 pub(crate) mod files;
 pub(crate) mod filter;
+pub(crate) mod gathered;
 pub(crate) mod gauge;
 pub(crate) mod load;
 pub(crate) mod markdown;

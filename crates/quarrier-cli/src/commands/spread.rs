@@ -70,10 +70,26 @@ impl Spread<'_> {
                 ));
             }
             for unit in source.units() {
-                if !(self.has)(&unit).map_err(|error| error.to_string())? {
-                    let name = absolute_name(&unit.name)?;
-                    units.push((unit, name));
-                }
+                units.push(unit);
+            }
+        }
+        self.run_units(units, stop)
+    }
+
+    /// Lets the cluster run those of these units that have no object.
+    ///
+    /// # Errors
+    /// A message for the user.
+    pub(super) fn run_units(
+        self,
+        all: Vec<Unit>,
+        stop: &AtomicBool,
+    ) -> Result<Distributed, String> {
+        let mut units = Vec::new();
+        for unit in all {
+            if !(self.has)(&unit).map_err(|error| error.to_string())? {
+                let name = absolute_name(&unit.name)?;
+                units.push((unit, name));
             }
         }
         if units.is_empty() {
@@ -169,6 +185,14 @@ pub(super) fn unit_bytes(
 
 /// A size for units of sources that have `total` bytes together.
 pub fn unit_bytes_for(total: u64) -> u64 {
+    // For tests, in which files are small.
+    #[cfg(debug_assertions)]
+    {
+        let number = |name: &str| -> Option<u64> { std::env::var(name).ok()?.parse().ok() };
+        if let Some(size) = number("QUARRIER_CLUSTER_UNIT") {
+            return size;
+        }
+    }
     (total / UNITS_WANTED).next_multiple_of(1 << 20).clamp(UNIT_BYTES_MIN, UNIT_BYTES_MAX)
 }
 

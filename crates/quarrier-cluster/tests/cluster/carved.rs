@@ -20,14 +20,14 @@ const FILES: [&str; 3] = [
      67504b0506000000000100010033000000670000000000",
 ];
 
-fn file(number: usize) -> Vec<u8> {
+pub(super) fn file(number: usize) -> Vec<u8> {
     let digits: Vec<u8> = FILES[number].bytes().filter(u8::is_ascii_hexdigit).collect();
     let byte = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap();
     digits.chunks(2).map(byte).collect()
 }
 
 /// A disk with some files, of which one in four is cut off.
-fn disk(draw: &mut Draw, files: u64) -> Vec<u8> {
+pub(super) fn disk(draw: &mut Draw, files: u64) -> Vec<u8> {
     let mut disk = vec![0; 512 * draw.below(20) as usize];
     for _ in 0..files {
         let mut file = file(draw.below(3) as usize);
@@ -204,6 +204,72 @@ fn a_source_that_ends_three_workers_is_refused_and_the_others_are_carved() {
     let names: Vec<String> =
         folders.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
     assert!(names.iter().all(|name| !name.starts_with('.')), "{names:?}");
+}
+
+/// An image of three strides, with files across their borders. No stride is a hole.
+fn huge(draw: &mut Draw) -> Vec<u8> {
+    let mut image = vec![0x55; (33 << 20) + 4_000];
+    let places = (0..60).map(|_| 512 * draw.below(65_000) as usize);
+    for at in places.chain([(16 << 20) - 30, (32 << 20) - 50]).collect::<Vec<_>>() {
+        let mut file = file(draw.below(3) as usize);
+        if draw.below(4) == 0 {
+            file.truncate(file.len() / 2);
+        }
+        let end = (at + file.len()).min(image.len());
+        image[at..end].copy_from_slice(&file[..end - at]);
+    }
+    image
+}
+
+#[test]
+fn all_workers_search_a_huge_image() {
+    let lab = Lab::new();
+    let mut draw = Draw::new(7);
+    lab.file("huge", &huge(&mut draw));
+    lab.file("small", &disk(&mut draw, 9));
+    lab.file("own.conf", OWN.as_bytes());
+    let variants: [(&[&str], &[&str]); 4] = [
+        (&["huge"], &[]),
+        (&["huge", "small"], &["--embedded"]),
+        (&["huge"], &["--signatures", "own.conf", "--range", "5000..33000000"]),
+        (&["small", "huge"], &["--keep", "valid", "--hash", "md5"]),
+    ];
+    for (number, (sources, options)) in variants.into_iter().enumerate() {
+        let (one, other) = (format!("one{number}"), format!("other{number}"));
+        let carve = [&["carve", "--quiet", "--format", "json"], options, sources].concat();
+        let plain = lab.run(&[&carve[..], &["-o", &one]].concat());
+        let local = ["local", "--workers", "2", "--"];
+        let mut command = lab.command(&[&local[..], &carve, &["-o", &other]].concat());
+        command.env("QUARRIER_CLUSTER_UNIT", "1").env("QUARRIER_CLUSTER_WAITS", "150");
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let running = command.spawn().unwrap();
+        let pid = running.id();
+        let killer = std::thread::spawn(move || {
+            std::thread::sleep(Duration::from_millis(900));
+            if let (3, Some(first)) = (number, workers(pid).first()) {
+                kill(*first, "KILL");
+            }
+        });
+        let spread = waited(running);
+        killer.join().unwrap();
+        let about = format!("{carve:?}\n{}", text(&spread.stderr));
+        assert_eq!(plain.status.code(), spread.status.code(), "{about}");
+        assert_eq!(lines(&plain.stdout), lines(&spread.stdout), "{about}");
+        let [one, other] = [one, other].map(|folder| contents(&lab.path().join(folder)));
+        assert_eq!(one, other, "{about}");
+    }
+}
+
+#[test]
+fn a_huge_image_is_judged_in_units_of_whole_strides() {
+    let (lab, cluster) = (Lab::new(), Cluster::start(1));
+    lab.file("huge", &huge(&mut Draw::new(8)));
+    let carve = ["carve", "--quiet", "--format", "json", "--dry-run", "huge"];
+    let mut command = lab.command(&[&carve[..], &["--cluster", &cluster.at]].concat());
+    command.env("QUARRIER_CLUSTER_UNIT", "1");
+    let spread = finished(command, Duration::from_secs(120));
+    assert_eq!(lines(&lab.run(&carve).stdout), lines(&spread.stdout), "{}", cluster.logs());
+    assert!(cluster.status().contains("\"units_ended\":3"), "{}", cluster.status());
 }
 
 #[test]

@@ -6,6 +6,7 @@ mod answers;
 mod carved;
 mod drawn;
 mod encrypted;
+mod found;
 mod killed;
 mod lab;
 mod messages;

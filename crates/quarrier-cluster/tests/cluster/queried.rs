@@ -202,13 +202,14 @@ fn what_is_not_spread_is_refused_or_runs_in_one_process() {
     let (lab, cluster) = (Lab::new(), Cluster::start(1));
     write_all(&lab, 1, 100);
     lab.file("a.ndjson", b"{\"a\":1}\n{\"a\":2}\n");
+    lab.file("a.yar", b"rule a { strings: $a = \"a\" condition: $a }");
     // A table has at most 4,096 columns.
     let fields: Vec<String> = (0..5_000).map(|field| format!("\"f{field}\":1")).collect();
     lab.file("wide.ndjson", format!("{{{}}}\n", fields.join(",")).as_bytes());
     for (sql, what) in [
         ("SELECT sum(a), max(_line) FROM 'a.ndjson'", "a.ndjson"),
         ("SELECT count(*) FROM 'wide.ndjson'", "wide.ndjson"),
-        ("SELECT count(*) FROM search('a.ndjson', 'a')", "search(…)"),
+        ("SELECT count(*) FROM rules('a.ndjson', 'a.yar')", "rules(…)"),
     ] {
         let plain = lab.run(&["query", sql]);
         let refused = lab.run(&["query", sql, "--cluster", &cluster.at]);

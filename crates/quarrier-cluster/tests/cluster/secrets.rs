@@ -3,8 +3,10 @@
 use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;
+use std::time::Duration;
 
-use super::lab::{Cluster, Draw, Lab, assert_same, bytes, text};
+use super::lab::{Cluster, Draw, Lab, assert_same, bytes, finished, text};
+use super::orders::write_all;
 
 const SECRET: &str = "5ecretSignature";
 
@@ -69,6 +71,36 @@ fn signatures_of_urls_are_neither_in_logs_nor_in_the_status() {
     assert!(!said.concat().contains(SECRET), "{said:?}");
     let status = lab.run(&["status", &cluster.at]);
     assert!(!text(&status.stdout).contains(SECRET));
+}
+
+#[test]
+fn signatures_in_statements_are_neither_in_logs_nor_in_the_status() {
+    let (lab, cluster) = (Lab::new(), Cluster::start(2));
+    write_all(&lab, 1, 500);
+    let parquet = std::fs::read(lab.path().join("orders/0.parquet")).unwrap();
+    let lines: String = (0..4_000).map(|at| format!("{{\"a\":{at},\"b\":\"x{at}\"}}\n")).collect();
+    let image = bytes(&mut Draw::new(17), 100_000);
+    let name = |at: String, name: &str| format!("http://{at}/{name}?X-Amz-Signature={SECRET}");
+    let messages = name(serve(lines.into_bytes()), "a.ndjson");
+    let (orders, disk) = (name(serve(parquet), "orders.parquet"), name(serve(image), "disk.img"));
+    for sql in [
+        format!("SELECT sum(a), max(b) FROM '{messages}' WHERE a > 7"),
+        format!("SELECT symbol, sum(qty) AS q FROM '{orders}' GROUP BY symbol ORDER BY symbol"),
+        format!("SELECT * FROM search('{disk}', 're:202[0-9]') ORDER BY offset"),
+        format!("SELECT count(*) FROM carve('{disk}')"),
+        format!("SELECT nothing FROM '{messages}'"),
+        format!("SELECT a / (a - a) FROM '{messages}'"),
+    ] {
+        let plain = lab.run(&["query", &sql, "--format", "json"]);
+        let mut command =
+            lab.command(&["query", &sql, "--format", "json", "--cluster", &cluster.at]);
+        command.env("QUARRIER_CLUSTER_UNIT", "30000");
+        let spread = finished(command, Duration::from_secs(60));
+        assert_same(&plain, &spread, &format!("{sql}\n{}", cluster.logs()));
+        let said = [cluster.logs(), cluster.status(), text(&spread.stdout)];
+        assert!(!said.concat().contains(SECRET), "{sql}: {said:?}");
+    }
+    assert!(!cluster.status().contains("\"units_ended\":0"), "{}", cluster.status());
 }
 
 #[test]

@@ -111,8 +111,13 @@ impl Engine {
         let statement_words_max = options.statement_words_max;
         let (environment, machine) = (options.environment, options.machine);
         let (reach, mut open) = (options.reach, options.open);
-        let host =
-            function::Host { environment, machine, reach: reach.clone(), open: open.clone() };
+        let host = function::Host {
+            environment,
+            machine,
+            reach: reach.clone(),
+            open: open.clone(),
+            spread: options.spread.clone(),
+        };
         function::register(&context, &notes, &host);
         let room = Arc::new(Room::new(&context.runtime_env().memory_pool));
         if let Some(bytes) = room.remote_bytes_max() {

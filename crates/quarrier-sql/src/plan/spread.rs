@@ -61,17 +61,17 @@ impl PhysicalOptimizerRule for Spreads {
 }
 
 impl Spreads {
-    /// Refuses table functions, if everything has to be spread, and else says that they are not.
+    /// Refuses table functions that this process runs, if everything has to be spread, and else says that it does.
     fn check(&self, plan: &Plan) -> Result<()> {
         let mut found = None;
         plan.apply(|part| {
             Ok(match part.downcast_ref::<FoundExec>() {
-                Some(part) => {
+                Some(part) if !part.is_spread() => {
                     let name = part.name().trim_end_matches("Exec").to_lowercase();
                     found = Some(format!("{name}(…)"));
                     TreeNodeRecursion::Stop
                 }
-                None => TreeNodeRecursion::Continue,
+                _ => TreeNodeRecursion::Continue,
             })
         })?;
         if let Some(what) = found {

@@ -1,11 +1,13 @@
 //! Stores the rows of carved files. A unit of carving is a whole source, because fragments of a file may be
-//! anywhere in it.
+//! anywhere in it. Its strides may be judged unit by unit before.
 
+mod judged;
 mod object;
 mod remarks;
 mod rows;
 mod run;
 
+pub use judged::{JudgeUnits, StoredStrides};
 pub use object::{CarvedUnit, TakeCarved};
 pub use remarks::{Remarks, WhatToTry};
 pub use rows::in_report_order;

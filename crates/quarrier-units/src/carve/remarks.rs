@@ -16,7 +16,8 @@ pub struct Remarks {
     pub notices: Vec<String>,
 }
 
-/// What a user may do to have ranges examined more closely, by the reason why they were not.
+/// What a user may do to have ranges examined more closely, by the reason why they were not; empty if there is
+/// nothing.
 pub type WhatToTry = fn(Skimming) -> &'static str;
 
 impl Remarks {
@@ -33,8 +34,10 @@ impl Remarks {
         let unreadable = carved.summary.unreadable.iter();
         let unreadable = unreadable.map(|range| unreadable_line(name, range));
         let skimmed = describe_skimmed(&carved.summary.skimmed).into_iter();
-        let skimmed =
-            skimmed.map(|(reason, line)| format!("{name}: {line}; {}", what_to_try(reason)));
+        let skimmed = skimmed.map(|(reason, line)| match what_to_try(reason) {
+            "" => format!("{name}: {line}"),
+            hint => format!("{name}: {line}; {hint}"),
+        });
         let skipped = carved.skipped.as_ref().map(Skipped::describe);
         Remarks {
             problems: unreadable.chain(skimmed).collect(),

@@ -7,6 +7,7 @@ use std::sync::atomic::AtomicBool;
 
 use quarrier::carve::{Begin, Carved, Watch, reported};
 use quarrier::{Carve, Machine, Place};
+use quarrier_carve::JudgedStrides;
 use quarrier_carve::folder::Row;
 use quarrier_core::source::Renamed;
 use quarrier_core::sync::{into_inner, lock};
@@ -48,7 +49,7 @@ impl CarveProgress for () {
 
 impl CarveUnits {
     /// Carves a source by a request that differs from that of [`new`](Self::new) only in its folder, and stores
-    /// the rows.
+    /// the rows. Strides that were `judged` by an equal request are not judged again.
     ///
     /// # Errors
     /// [`Error::Search`] if carving fails or is stopped; [`Error::Request`] if there are too many rows, or the
@@ -57,6 +58,7 @@ impl CarveUnits {
         &self,
         request: &Carve,
         (source, unit): (&mut SourceUnits, &Unit),
+        judged: Option<&dyn JudgedStrides>,
         (progress, what_to_try): (&dyn CarveProgress, WhatToTry),
         machine: &Machine,
         stop: &AtomicBool,
@@ -71,7 +73,10 @@ impl CarveUnits {
             }
             place => place,
         };
-        let Begin::Carving(carving) = request.start(place, machine, stop)? else {
+        // With judged strides, it reads here and there.
+        let announced = if judged.is_some() { 0..0 } else { 0..u64::MAX };
+        let begun = request.start_reading(&announced, place, machine, stop)?;
+        let Begin::Carving(carving) = begun else {
             return Err(Error::Request(format!(
                 "{name}: its files are in the output folder, but their rows are not stored; name \
                  another folder"
@@ -80,7 +85,7 @@ impl CarveUnits {
         let mut remarks = Remarks::before(&name, &carving);
         progress.begin(carving.range());
         let collect = Collect::new(progress);
-        let ran = carving.run(&collect);
+        let ran = carving.run_with(judged, &collect);
         let Some(mut rows) = collect.end() else {
             let mebibytes = ROWS_BYTES_MAX >> 20;
             return Err(Error::Request(format!(

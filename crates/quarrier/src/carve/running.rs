@@ -12,7 +12,7 @@ use quarrier_carve::folder::{
     Annotate, Folder, REPORT, REPORT_DFXML, Resumed, Row, Skipped, UnpackSettings,
 };
 use quarrier_carve::mend::Effort;
-use quarrier_carve::{Carver, Summary};
+use quarrier_carve::{Carver, JudgedStrides, Summary};
 use quarrier_core::region::AsData;
 use quarrier_core::source::Source;
 use quarrier_files::HashKinds;
@@ -79,11 +79,28 @@ impl Carve {
         machine: &Machine,
         stop: &'c AtomicBool,
     ) -> Result<Begin<'c>> {
+        let announced = 0..u64::MAX;
+        self.start_reading(&announced, place, machine, stop)
+    }
+
+    /// Like [`start`](Self::start), for a process that reads only the bytes of `announced` from start to end, because
+    /// it [judges](Carving::judge) those strides, or takes those of [others](Carving::run_with).
+    ///
+    /// # Errors
+    /// Those of [`start`](Self::start).
+    pub fn start_reading<'c, 'p: 'c>(
+        &'c self,
+        announced: &Range<u64>,
+        place: Place<'p>,
+        machine: &Machine,
+        stop: &'c AtomicBool,
+    ) -> Result<Begin<'c>> {
         let Some(source) = place.source() else {
             return Err(only_in_order(place.name().to_string()));
         };
         let range = place.range(&self.range)?;
-        place.announce(&range);
+        let within = |at: u64| at.clamp(range.start, range.end);
+        place.announce(&(within(announced.start)..within(announced.end)));
         let ground = Ground::of(self, source, range.clone(), stop)?;
         let annotation = Annotation::of(self, &ground);
         let annotate = || annotation.clone().map(|one| one as Arc<dyn Annotate>);
@@ -228,12 +245,49 @@ impl Carving<'_> {
         &self.damages
     }
 
+    /// Ranges of whole strides, the pieces in which the carver searches, in order: each for a process that
+    /// [judges](Self::judge) it, and of `bytes` bytes or somewhat more.
+    pub fn strides(&self, bytes: u64) -> Vec<Range<u64>> {
+        self.carver.strides(self.source, bytes)
+    }
+
+    /// Searches the strides of one of [`strides`](Self::strides), validates the files that may begin there, and passes
+    /// each stride on, in order, with its start and as a line of JSON. Writes no files. Returns whether all bytes could
+    /// be read.
+    ///
+    /// # Errors
+    /// [`Error::Carve`] if the whole source fails; [`Error::Output`] with the error of `take`; [`Error::Stopped`].
+    pub fn judge(
+        &self,
+        range: &Range<u64>,
+        take: &mut (dyn FnMut(u64, &str) -> io::Result<()> + Send),
+    ) -> Result<bool> {
+        let mut take = |stride: &Range<u64>, line: &str| take(stride.start, line);
+        let judged = self.carver.judge(self.source, range, &mut take);
+        match judged {
+            Ok(judged) if judged.is_complete => Ok(judged.is_readable),
+            Ok(_) => {
+                Err(Error::Stopped { name: self.source.name().to_string(), offset: range.start })
+            }
+            Err(quarrier_carve::Error::Keep(error)) => Err(Error::Output(error)),
+            Err(error) => Err(error.into()),
+        }
+    }
+
     /// Carves to the end, or until stopped; the folder then keeps the state to resume.
     ///
     /// # Errors
     /// [`Error::Carve`] if the whole source fails; [`Error::Write`] if files cannot be written, or the
     /// watcher accepts no more. Files reported before the error are complete.
     pub fn run(self, watch: &dyn Watch) -> Result<Carved> {
+        self.run_with(None, watch)
+    }
+
+    /// Like [`run`](Self::run), with strides that other processes judged by equal requests.
+    ///
+    /// # Errors
+    /// Those of [`run`](Self::run).
+    pub fn run_with(self, judged: Option<&dyn JudgedStrides>, watch: &dyn Watch) -> Result<Carved> {
         let carve = self.carve;
         let inside = carve.embedded.then(|| {
             let workers = self.carver.workers_count();
@@ -248,7 +302,11 @@ impl Carving<'_> {
         let part = carve.part.as_deref();
         let keeper = Keeper { target: &self.target, inside, statuses, watch, kept, skipping, part };
         let (started, begun) = (Instant::now(), SystemTime::now());
-        let (source, carver) = (self.source, self.carver);
+        let source = self.source;
+        let carver = match judged {
+            Some(judged) => self.carver.judged(judged),
+            None => self.carver,
+        };
         let is_hashed = self.is_local && self.range == (0..source.length());
         let hashed = Some(source).filter(|_| is_hashed && carve.folder.is_some());
         let hashes = carve.hashes;

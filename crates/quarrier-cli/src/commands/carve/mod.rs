@@ -159,7 +159,7 @@ fn report_problems(name: &str, carved: &Carved) -> Outcome {
 
 /// The option that examines skimmed ranges more closely.
 #[must_use]
-pub fn what_to_try(reason: Skimming) -> &'static str {
+pub(crate) fn what_to_try(reason: Skimming) -> &'static str {
     match reason {
         Skimming::Forgotten => "raise --max-memory",
         Skimming::Overlapping => "--embedded examines them",

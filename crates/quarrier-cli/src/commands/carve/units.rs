@@ -1,7 +1,7 @@
 //! `--to`, `--cluster`, `--plan`: carves source by source, and stores the rows of each.
 
-use std::collections::HashSet;
-use std::ffi::OsString;
+use std::collections::{HashMap, HashSet};
+use std::ffi::{OsStr, OsString};
 use std::ops::Range;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,10 +9,11 @@ use std::time::Duration;
 
 use quarrier::carve::{Begin, Several, adopt, create_folder};
 use quarrier::{Carve as Request, Named, Opener, Sources};
+use quarrier_carve::JudgedStrides;
 use quarrier_carve::folder::Row;
 use quarrier_core::sync::{into_inner, lock};
 use quarrier_units::{
-    CarveProgress, CarveUnits, Error, Remarks, Results, SourceUnits, UNIT_BYTES, Unit,
+    CarveProgress, CarveUnits, Error, JudgeUnits, Remarks, Results, SourceUnits, UNIT_BYTES, Unit,
 };
 
 use super::watch::Watch;
@@ -22,9 +23,12 @@ use crate::cluster::Cluster;
 use crate::commands::packed::{PackedCarve, PackedRequest};
 use crate::commands::results::{Planned, refuse_results_among_sources};
 use crate::commands::search::progress::Progress;
-use crate::commands::spread::{OwnFolder, Spread, absolute_place};
+use crate::commands::spread::{OwnFolder, Spread, absolute_place, unit_bytes_for};
 use crate::commands::{broken_output, is_closed_pipe, warn_of_cache};
 use crate::{Outcome, complain, host};
+
+/// A source is judged by all workers if it makes at least this many units.
+const UNITS_MIN: u64 = 4;
 
 /// Size of the sample that estimates the rate, in bytes.
 const SAMPLE_BYTES: u64 = 64 << 20;
@@ -58,9 +62,20 @@ pub(super) fn run(
         true => None,
         false => Some(request.several(names).map_err(error_message)?),
     };
+    let judge = results.clone().map(|results| JudgeUnits::new(request, results));
     let (is_on_cluster, refused, outcome) = (on.is_some(), HashSet::new(), None);
-    let mut work =
-        Work { carve, of_units, request, opener, stop, several, is_on_cluster, refused, outcome };
+    let mut work = Work {
+        carve,
+        of_units,
+        request,
+        opener,
+        stop,
+        several,
+        is_on_cluster,
+        refused,
+        judged: judge.map(|judge| (judge, HashMap::new())),
+        outcome,
+    };
     if let (Some(on), Some(units), Some(results)) = (on, &units, &results) {
         work.spread(sources, on, (units, results))?;
     }
@@ -83,6 +98,8 @@ struct Work<'w> {
     is_on_cluster: bool,
     /// The sources at which too many workers of the cluster ended.
     refused: HashSet<Unit>,
+    /// The units of sources whose strides workers judged, by the unit of each source.
+    judged: Option<(JudgeUnits, HashMap<Unit, Vec<Unit>>)>,
     outcome: Option<Outcome>,
 }
 
@@ -101,14 +118,18 @@ impl Work<'_> {
             create_folder(folder).map_err(error_message)?;
         }
         let to = self.of_units.to.as_deref().map(absolute_place).transpose()?;
+        let (at, to) = (self.of_units.cluster.as_deref().unwrap_or_default(), to.as_deref());
+        self.judge(sources, (&packed, cluster, at, to), (units, results))?;
+        let judged = self.judged.as_ref().map(|(_, judged)| judged);
+        let is_judged = |unit: &Unit| judged.is_some_and(|judged| judged.contains_key(unit));
         let spread = Spread {
             cluster,
-            at: self.of_units.cluster.as_deref().unwrap_or_default(),
+            at,
             job: units.job(),
             request: PackedRequest::Carve(Box::new(packed)).pack()?,
-            to: to.as_deref(),
+            to,
             results,
-            has: &|unit| units.has(unit),
+            has: &|unit| Ok(is_judged(unit) || units.has(unit)?),
         };
         let of_sources = (&self.carve.range, u64::MAX);
         let spread = spread.run((sources, self.opener), of_sources, self.stop);
@@ -118,7 +139,55 @@ impl Work<'_> {
                 let _ = self.adopt(named, false);
             }
         })?;
-        self.refused = distributed.refused.into_iter().collect();
+        self.refused.extend(distributed.refused);
+        Ok(())
+    }
+
+    /// Lets all workers judge the strides of a source that has most of the bytes. One worker would carve it while
+    /// the others have nothing to do.
+    fn judge(
+        &mut self,
+        sources: &Sources,
+        (packed, cluster, at, to): (&PackedCarve, &dyn Cluster, &str, Option<&OsStr>),
+        (units, results): (&CarveUnits, &Results),
+    ) -> Result<(), String> {
+        let Some((judge, judged)) = &mut self.judged else { return Ok(()) };
+        let range = &self.carve.range;
+        let open = |named| SourceUnits::open(named, self.opener, range, u64::MAX);
+        // A source that cannot be opened is reported later.
+        let opened = sources.iter().filter_map(|named| Some((named, open(named).ok()?.bytes())));
+        let bytes: Vec<(&Named, u64)> = opened.collect();
+        let total = bytes.iter().fold(0u64, |sum, (_, bytes)| sum.saturating_add(*bytes));
+        let unit_bytes = unit_bytes_for(total);
+        let is_huge = |bytes: u64| bytes > total / 2 && bytes / UNITS_MIN >= unit_bytes;
+        let Some((named, _)) = bytes.into_iter().find(|(_, bytes)| is_huge(*bytes)) else {
+            return Ok(());
+        };
+        let message = |error: Error| error.to_string();
+        let mut source = open(named).map_err(message)?;
+        let whole = source.unit(0);
+        if units.has(&whole).map_err(message)? {
+            return Ok(());
+        }
+        let request = self.request;
+        let cut = JudgeUnits::cut(request, &mut source, unit_bytes, host::machine(), self.stop);
+        // What is wrong with it, carving it reports.
+        let Ok(cut) = cut else { return Ok(()) };
+        let spread = Spread {
+            cluster,
+            at,
+            job: judge.job(),
+            request: PackedRequest::Judge(Box::new(packed.clone())).pack()?,
+            to,
+            results,
+            has: &|unit| judge.has(unit),
+        };
+        let distributed = spread.run_units(cut.clone(), self.stop)?;
+        if !distributed.refused.is_empty() {
+            // This process would end there, too.
+            self.refused.insert(whole.clone());
+        }
+        judged.insert(whole, cut);
         Ok(())
     }
 
@@ -245,15 +314,21 @@ impl Work<'_> {
             )));
         }
         let shown = Shown::new(source.name(), self.carve.quiet);
+        let judged = self.judged.as_ref().and_then(|(judge, of)| Some((judge, of.get(unit)?)));
+        let strides = judged.map(|(judge, units)| judge.strides(units));
         let carved = units.carve(
             &request,
             (source, unit),
+            strides.as_ref().map(|strides| strides as &dyn JudgedStrides),
             (&shown, what_to_try),
             host::machine(),
             self.stop,
         );
         shown.clear();
         let carved = carved?;
+        if let Some((judge, units)) = judged {
+            judge.remove(units);
+        }
         if let Some(several) = &mut self.several {
             several.finished(named)?;
         }

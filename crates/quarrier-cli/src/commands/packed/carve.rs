@@ -7,10 +7,12 @@ use std::sync::atomic::AtomicBool;
 
 use quarrier::Carve as Request;
 use quarrier::carve::{Signatures, read_known};
+use quarrier_units::WhatToTry;
 use serde::{Deserialize, Serialize};
 
 use super::Bytes;
 use crate::args::{Carve, hash_kinds};
+use crate::commands::carve::what_to_try;
 use crate::host;
 
 /// Everything that determines the files that are found and written. It holds no credentials.
@@ -35,7 +37,14 @@ pub struct PackedCarve {
     skips_known: bool,
     hashes: Vec<String>,
     line: String,
+    /// Whether lines about a source name options that may help.
+    has_options: bool,
+    /// Whether rows have digests.
+    is_digested: bool,
 }
+
+/// The memory for carving without a command line, in bytes: the default of [`Request`].
+const MEMORY_BYTES_MAX: u64 = 1 << 30;
 
 impl PackedCarve {
     /// Reads the signatures of a request over several sources.
@@ -68,7 +77,44 @@ impl PackedCarve {
             skips_known: carve.skips_known,
             hashes: carve.hashes.clone(),
             line: carve.line.clone(),
+            has_options: true,
+            is_digested: true,
         })
+    }
+
+    /// Packs a request without a command line, for rows only: files of these types, broken ones too if
+    /// `keeps_broken`, with their SHA-256 if `is_digested`.
+    #[must_use]
+    pub fn of_types(types: Option<Vec<String>>, keeps_broken: bool, is_digested: bool) -> Self {
+        PackedCarve {
+            folder: None,
+            is_single: true,
+            types,
+            signatures: None,
+            embedded: false,
+            file_bytes_max: None,
+            keeps_broken,
+            thorough: false,
+            memory_bytes_max: MEMORY_BYTES_MAX,
+            range: (0, u64::MAX),
+            unallocated: false,
+            locates: false,
+            known: Vec::new(),
+            skips_known: false,
+            hashes: Vec::new(),
+            line: String::new(),
+            has_options: false,
+            is_digested,
+        }
+    }
+
+    /// What a user may do about ranges that were examined less closely.
+    #[must_use]
+    pub fn hint(&self) -> WhatToTry {
+        match self.has_options {
+            true => what_to_try,
+            false => |_| "",
+        }
     }
 
     /// Sets whether a single source has the output folder for itself.
@@ -111,6 +157,7 @@ impl PackedCarve {
             .skip_known(self.skips_known)
             .hashes(hash_kinds(&self.hashes))
             .notes(host::notes(&self.line))
+            .digests(self.is_digested)
             .thorough(self.thorough)
             .workers(workers)
             .memory_bytes_max(self.memory_bytes_max))

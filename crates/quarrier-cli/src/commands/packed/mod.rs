@@ -26,6 +26,8 @@ pub enum PackedRequest {
     Search(Box<PackedSearch>),
     /// Carving, source by source.
     Carve(Box<PackedCarve>),
+    /// The strides of a source to carve, judged by ranges.
+    Judge(Box<PackedCarve>),
     /// A fragment of a query, unit by unit.
     Query(Box<PackedQuery>),
 }
@@ -58,10 +60,14 @@ pub(crate) enum Bytes {
 impl Bytes {
     pub(crate) fn read(path: &Path, what: &str, stop: &AtomicBool) -> Result<Self, String> {
         let bytes = read_instructions(path, what, stop).map_err(|error| error.to_string())?;
-        Ok(match String::from_utf8(bytes) {
-            Ok(text) => Bytes::Text(text),
-            Err(error) => Bytes::Hex(hex::encode(error.as_bytes())),
-        })
+        Ok(Bytes::of(&bytes))
+    }
+
+    pub(crate) fn of(bytes: &[u8]) -> Self {
+        match std::str::from_utf8(bytes) {
+            Ok(text) => Bytes::Text(text.to_string()),
+            Err(_) => Bytes::Hex(hex::encode(bytes)),
+        }
     }
 
     pub(crate) fn to_vec(&self) -> Result<Vec<u8>, String> {

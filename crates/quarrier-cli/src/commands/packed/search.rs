@@ -8,7 +8,7 @@ use quarrier_search::{Encodings, Options, Pattern, parse_file_until};
 use serde::{Deserialize, Serialize};
 
 use super::Bytes;
-use crate::args::{PatternArg, Search};
+use crate::args::{PatternArg, Search, of_words};
 
 /// Everything that determines the findings of a search. It holds no credentials.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -30,6 +30,8 @@ pub struct PackedSearch {
     unallocated: bool,
     stop_lists: Vec<Bytes>,
     alert_lists: Vec<Bytes>,
+    /// The places of the patterns that are searched for; `None` for all.
+    only: Option<Vec<usize>>,
 }
 
 /// A pattern, or a file of patterns.
@@ -94,7 +96,34 @@ impl PackedSearch {
             unallocated: search.unallocated,
             stop_lists: lists(&search.stop_lists)?,
             alert_lists: lists(&search.alert_lists)?,
+            only: None,
         })
+    }
+
+    /// Packs a search without a command line, like [`search_of_words`](crate::search_of_words). `patterns` are
+    /// the bytes of a file of patterns, called `name`. `None` if a cluster cannot search like that: neither
+    /// unallocated bytes, which depend on the whole source, nor with headers, which may hold secrets.
+    ///
+    /// # Errors
+    /// A message for the user, if a word is no option.
+    pub fn of_words(
+        words: &[String],
+        (name, patterns): (&str, &[u8]),
+    ) -> Result<Option<Self>, String> {
+        let search = of_words(words)?;
+        if search.unallocated || !search.cache.headers.is_empty() {
+            return Ok(None);
+        }
+        // No word names a file.
+        let packed = PackedSearch::of(&search, &AtomicBool::new(false))?;
+        let file = PackedPatterns::File(name.to_string(), Bytes::of(patterns));
+        Ok(Some(PackedSearch { patterns: vec![file], ..packed }))
+    }
+
+    /// The search for only the patterns at these places, in this order.
+    #[must_use]
+    pub fn only(self, places: &[usize]) -> Self {
+        PackedSearch { only: Some(places.to_vec()), ..self }
     }
 
     /// The request.
@@ -114,6 +143,13 @@ impl PackedSearch {
         let request = Request::new(patterns)
             .features(&features.concat())
             .map_err(|error| error.to_string())?;
+        let request = match &self.only {
+            None => request,
+            Some(places) if places.iter().all(|&place| place < request.patterns().len()) => {
+                request.only(places)
+            }
+            Some(_) => return Err("the request is damaged: it has fewer patterns".to_string()),
+        };
         Ok(request
             .options(Options {
                 ignore_case: self.ignore_case,

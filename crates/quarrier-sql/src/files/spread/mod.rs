@@ -17,15 +17,16 @@ mod table;
 mod unit;
 
 use std::fmt;
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::physical_plan::ExecutionPlan;
-use quarrier::Named;
 use quarrier::source::Version;
+use quarrier::{Named, Opener, Sources};
+use quarrier_cli::{PackedCarve, PackedSearch, TakeCarvedFiles, TakeFindings};
 
 pub(super) use describe::{Described, MessagesFile, Shared, describe, description_batch, shared};
 pub(crate) use exec::SpreadExec;
@@ -48,6 +49,30 @@ pub trait Spread: fmt::Debug + Send + Sync {
         fragment: &SpreadFragment,
         stop: &Arc<AtomicBool>,
         take: &mut TakeRows<'_>,
+    ) -> Result<(), String>;
+
+    /// Searches sources, and passes on the findings that start in a range, in order. Blocks.
+    ///
+    /// # Errors
+    /// A message for the user.
+    fn search(
+        &self,
+        what: (&PackedSearch, &Range<u64>),
+        sources: (&Sources, &Opener),
+        stop: &AtomicBool,
+        take: &mut dyn TakeFindings,
+    ) -> Result<(), String>;
+
+    /// Carves sources, and passes on the files, in order. Blocks.
+    ///
+    /// # Errors
+    /// A message for the user.
+    fn carve(
+        &self,
+        what: &PackedCarve,
+        sources: (&Sources, &Opener),
+        stop: &AtomicBool,
+        take: &mut dyn TakeCarvedFiles,
     ) -> Result<(), String>;
 }
 

@@ -17,13 +17,16 @@ use quarrier::carve::{Begin, Watch, describe_skimmed};
 use quarrier::{Opener, Sources};
 use quarrier_carve::folder::Row;
 use quarrier_carve::{Status, format};
+use quarrier_cli::{PackedCarve, TakeCarvedFiles};
 use quarrier_core::sync::{into_inner, lock};
+use quarrier_units::{Remarks, SourceUnits};
 
 use super::plan::{Finds, FoundExec, Out};
 use super::rows::{self, RowsOut, pairs, text, whole};
 use super::{Host, Notes, arguments, chosen};
 use crate::Error;
 use crate::at_once::scan_at_once;
+use crate::files::Spreading;
 
 const USAGE: &str = "carve('disk.img')";
 const TYPE: usize = 1;
@@ -172,23 +175,70 @@ impl Finds for Carving {
     fn label(&self) -> String {
         let statuses: Vec<_> = self.statuses.iter().map(|status| status.name()).collect();
         let kinds = self.kinds.as_ref().map_or_else(|| "all".to_string(), |kinds| kinds.join(","));
-        format!("types={kinds}, status={}", statuses.join(","))
+        let on = if self.is_spread() { ", on the workers of a cluster" } else { "" };
+        format!("types={kinds}, status={}{on}", statuses.join(","))
+    }
+
+    fn is_spread(&self) -> bool {
+        self.host.spread.is_some()
     }
 
     fn find(&self, out: &mut Out) -> Result<()> {
         if self.kinds.as_ref().is_some_and(Vec::is_empty) || self.statuses.is_empty() {
             return Ok(());
         }
-        let is_any_broken = self.statuses.iter().any(|&status| status != Status::Valid);
         let stop = Arc::clone(out.stop());
+        let opener = Opener::new(self.host.open.clone(), &self.host.environment, &stop);
+        match &self.host.spread {
+            Some(spread) => self.find_on(spread, &opener, out),
+            None => self.find_here(&opener, out),
+        }
+    }
+}
+
+impl Carving {
+    /// The names of the types, broken files included or not, and whether rows have digests.
+    fn wanted(&self, out: &Out) -> (Option<Vec<String>>, bool, bool) {
         let kinds = self.kinds.as_ref();
+        let kinds = kinds.map(|kinds| kinds.iter().map(|kind| kind.to_string()).collect());
+        let is_any_broken = self.statuses.iter().any(|&status| status != Status::Valid);
+        (kinds, is_any_broken, out.columns().contains(&DIGEST))
+    }
+
+    /// Carves on the workers of a cluster.
+    fn find_on(&self, spread: &Spreading, opener: &Opener, out: &mut Out) -> Result<()> {
+        let (kinds, is_any_broken, is_digested) = self.wanted(out);
+        let packed = PackedCarve::of_types(kinds, is_any_broken, is_digested);
+        let (stop, sources) = (Arc::clone(out.stop()), Sources::of([&self.source]));
+        let (statuses, notes) = (&self.statuses, &self.notes);
+        let mut bytes = 0;
+        let rows = (RowsOut::new(out), None);
+        let mut taking = Taking { rows, statuses, notes, bytes: &mut bytes };
+        let found = spread.on.carve(&packed, (&sources, opener), &stop, &mut taking);
+        let (mut rows, error) = taking.rows;
+        if let Some(error) = error {
+            return Err(error);
+        }
+        let _ = rows.flush()?;
+        drop(rows);
+        out.touched(bytes);
+        match found {
+            // The reader needs no more rows.
+            Err(_) if stop.load(Ordering::Relaxed) => Ok(()),
+            found => found.map_err(|reason| Error::table("carve(…)", reason).into()),
+        }
+    }
+
+    /// Carves in this process.
+    fn find_here(&self, opener: &Opener, out: &mut Out) -> Result<()> {
+        let stop = Arc::clone(out.stop());
+        let (kinds, is_any_broken, is_digested) = self.wanted(out);
         let request = quarrier::Carve::new()
-            .types(kinds.map(|kinds| kinds.iter().map(|kind| kind.to_string()).collect()))
+            .types(kinds)
             .keep_broken(is_any_broken)
             .statuses(Some(self.statuses.clone()))
-            .digests(out.columns().contains(&DIGEST));
-        let opener = Opener::new(self.host.open.clone(), &self.host.environment, &stop);
-        for opened in Sources::of([&self.source]).open(&opener) {
+            .digests(is_digested);
+        for opened in Sources::of([&self.source]).open(opener) {
             let mut opened = opened.map_err(failed)?;
             self.notes.add_notices(opened.notice_line());
             let begin = request.start(opened.place(), &self.host.machine, &stop);
@@ -222,34 +272,62 @@ fn failed(error: quarrier::Error) -> DataFusionError {
     Error::table("carve(…)", error.to_string()).into()
 }
 
+/// Rows for the reader, and why they ended.
+type Rows<'o> = (RowsOut<'o>, Option<DataFusionError>);
+
 /// Collects rows of carved files from several threads.
-struct Taker<'o>(Mutex<(RowsOut<'o>, Option<DataFusionError>)>);
+struct Taker<'o>(Mutex<Rows<'o>>);
 
 impl Watch for Taker<'_> {
     fn files(&self, found: Vec<Row>, _: Option<u64>) -> io::Result<()> {
-        let (rows, failed) = &mut *lock(&self.0);
-        for row in &found {
-            let extents: Vec<_> = row.extents.iter().map(|e| [e.offset, e.length]).collect();
-            let added = rows.add(|place| match place {
-                0 => text(Some(&row.source)),
-                TYPE => text(Some(&row.kind)),
-                2 => whole(Some(row.offset)),
-                3 => whole(Some(row.length)),
-                4 => pairs(&extents),
-                STATUS => text(Some(row.status.name())),
-                6 => text(Some(&row.reason)),
-                DIGEST => text(Some(&row.sha256)),
-                _ => text(Some(&row.path)),
-            });
-            match added {
-                Ok(flow) if flow.is_continue() => {}
-                Ok(_) => return Err(io::ErrorKind::BrokenPipe.into()),
-                Err(error) => {
-                    *failed = Some(error);
-                    return Err(io::ErrorKind::Other.into());
-                }
-            }
+        let rows = &mut *lock(&self.0);
+        found.iter().try_for_each(|row| add(rows, row))
+    }
+}
+
+/// Takes the carved files of a cluster.
+struct Taking<'t, 'o> {
+    rows: Rows<'o>,
+    statuses: &'t [Status],
+    notes: &'t Notes,
+    bytes: &'t mut u64,
+}
+
+impl TakeCarvedFiles for Taking<'_, '_> {
+    fn take_file(&mut self, file: Row) -> io::Result<()> {
+        match self.statuses.contains(&file.status) {
+            true => add(&mut self.rows, &file),
+            false => Ok(()),
         }
-        Ok(())
+    }
+
+    fn take_source(&mut self, source: &SourceUnits, remarks: &Remarks) {
+        self.notes.add_notices(source.notice_line());
+        self.notes.add(remarks.problems.iter().cloned());
+        *self.bytes += source.bytes();
+    }
+}
+
+/// Adds a row; an error if the reader needs no more, or if it is kept in `rows`.
+fn add((rows, failed): &mut Rows<'_>, row: &Row) -> io::Result<()> {
+    let extents: Vec<_> = row.extents.iter().map(|e| [e.offset, e.length]).collect();
+    let added = rows.add(|place| match place {
+        0 => text(Some(&row.source)),
+        TYPE => text(Some(&row.kind)),
+        2 => whole(Some(row.offset)),
+        3 => whole(Some(row.length)),
+        4 => pairs(&extents),
+        STATUS => text(Some(row.status.name())),
+        6 => text(Some(&row.reason)),
+        DIGEST => text(Some(&row.sha256)),
+        _ => text(Some(&row.path)),
+    });
+    match added {
+        Ok(flow) if flow.is_continue() => Ok(()),
+        Ok(_) => Err(io::ErrorKind::BrokenPipe.into()),
+        Err(error) => {
+            *failed = Some(error);
+            Err(io::ErrorKind::Other.into())
+        }
     }
 }

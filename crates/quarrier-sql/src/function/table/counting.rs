@@ -44,6 +44,10 @@ impl Finds for Counting {
         format!("{}, counted", self.search.label())
     }
 
+    fn is_spread(&self) -> bool {
+        self.search.is_spread()
+    }
+
     fn find(&self, out: &mut Out) -> Result<()> {
         let of_patterns = self.search.counts(out)?;
         // Several patterns may have the same text or name.

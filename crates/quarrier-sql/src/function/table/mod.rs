@@ -39,6 +39,7 @@ use quarrier::source;
 use quarrier::{Environment, Machine, OpenOptions};
 use quarrier_core::sync::lock;
 
+use crate::files::Spreading;
 use crate::reach::Reach;
 use crate::rewrite::MESSAGES;
 
@@ -82,6 +83,8 @@ pub(crate) struct Host {
     pub(crate) reach: Reach,
     /// How sources are opened.
     pub(crate) open: OpenOptions,
+    /// Where other processes search and carve.
+    pub(crate) spread: Option<Spreading>,
 }
 
 /// Registers the table functions.

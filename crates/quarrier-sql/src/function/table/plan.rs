@@ -46,6 +46,11 @@ pub(super) trait Finds: fmt::Debug + Send + Sync + 'static {
         None
     }
 
+    /// Whether other processes find the rows.
+    fn is_spread(&self) -> bool {
+        false
+    }
+
     /// A plan that counts the rows of each group without producing them. `columns` are the grouping
     /// columns, by index; `schema` has them, then counts. Each group occurs once; without grouping
     /// columns, there is one group, which may be empty.
@@ -174,6 +179,11 @@ impl FoundExec {
 }
 
 impl FoundExec {
+    /// Whether other processes find the rows.
+    pub(crate) fn is_spread(&self) -> bool {
+        self.finds.is_spread()
+    }
+
     /// A plan that counts the rows of each group, if the engine can count without producing rows.
     /// `columns` are the grouping columns, by index among the requested ones; `schema` has them,
     /// then counts.

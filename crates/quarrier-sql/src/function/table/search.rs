@@ -3,6 +3,7 @@
 //! A condition on only `offset` becomes the range to search, one on only `pattern` and `name`
 //! selects patterns, and a LIMIT ends the search.
 
+use std::io;
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
@@ -17,10 +18,12 @@ use datafusion::catalog::{Session, TableFunctionArgs, TableFunctionImpl, TablePr
 use datafusion::common::{DataFusionError, Result};
 use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, TableType};
 use datafusion::physical_plan::ExecutionPlan;
-use quarrier::search::{Searched, copy_match, read_patterns};
-use quarrier::{Named, OpenOptions, Opened, Opener, Search as Request, Sources};
+use quarrier::search::{Searched, copy_match};
+use quarrier::{Named, OpenOptions, Opened, Opener, Search as Request, Sources, read_instructions};
+use quarrier_cli::{PackedSearch, TakeFindings};
 use quarrier_core::pipeline::Chunk;
 use quarrier_search::{Finding, Pattern, parse_file};
+use quarrier_units::{Joined, Row, SourceUnits};
 
 use super::counting::Counting;
 use super::plan::{Finds, FoundExec, Out};
@@ -59,12 +62,18 @@ impl TableFunctionImpl for Search {
             self.host.reach.check(&strings[1])?;
         }
         let options = strings.get(2).map_or(Ok(Vec::new()), |options| arguments::words(options))?;
-        let (request, open_options) = patterns_of(&strings[1])
+        let failed = |reason| Error::text(format!("search(…): {reason}"));
+        let (name, bytes) = patterns_of(&strings[1]).map_err(failed)?;
+        let (request, open_options) = parsed(&name, &bytes)
             .and_then(|patterns| quarrier_cli::search_of_words(&options, patterns))
-            .map_err(|reason| Error::text(format!("search(…): {reason}")))?;
+            .map_err(failed)?;
+        let packed = match self.host.spread {
+            Some(_) => PackedSearch::of_words(&options, (&name, &bytes)).map_err(failed)?,
+            None => None,
+        };
         let sources = Sources::of([&strings[0]]);
         let (notes, host) = (self.notes.clone(), self.host.clone());
-        let finder = Finder { request, open_options, sources, host, notes: notes.clone() };
+        let finder = Finder { request, packed, open_options, sources, host, notes: notes.clone() };
         let schema = Arc::new(Schema::new(vec![
             Field::new("source", DataType::Utf8View, false),
             Field::new("offset", DataType::Int64, false),
@@ -77,14 +86,15 @@ impl TableFunctionImpl for Search {
     }
 }
 
-/// Reads a pattern file if `text` names one; otherwise, `text` itself is parsed like a pattern
-/// file. A missing file is an error, so that a mistyped name is not searched for.
-fn patterns_of(text: &str) -> std::result::Result<Vec<Pattern>, String> {
+/// Reads a pattern file if `text` names one; otherwise, `text` itself is like the bytes of one, without a name. A
+/// missing file is an error, so that a mistyped name is not searched for.
+fn patterns_of(text: &str) -> std::result::Result<(String, Vec<u8>), String> {
     const FILE_ENDINGS: [&str; 4] = ["txt", "lst", "list", "patterns"];
     let path = Path::new(text);
     if path.is_file() {
         // Reading a file does not wait, so nothing has to stop it.
-        return read_patterns(path, &AtomicBool::new(false)).map_err(|error| error.to_string());
+        let bytes = read_instructions(path, "patterns", &AtomicBool::new(false));
+        return Ok((text.to_string(), bytes.map_err(|error| error.to_string())?));
     }
     let is_one_word = !text.contains(|character: char| character.is_whitespace());
     let ending = path.extension().and_then(|ending| ending.to_str()).unwrap_or_default();
@@ -94,13 +104,22 @@ fn patterns_of(text: &str) -> std::result::Result<Vec<Pattern>, String> {
             text.replace('.', "[.]")
         ));
     }
-    parse_file(text.as_bytes()).map_err(|error| error.to_string())
+    Ok((String::new(), text.as_bytes().to_vec()))
+}
+
+fn parsed(name: &str, bytes: &[u8]) -> std::result::Result<Vec<Pattern>, String> {
+    parse_file(bytes).map_err(|error| match name {
+        "" => error.to_string(),
+        name => format!("{name}: {error}"),
+    })
 }
 
 /// A search request with its sources, which may run any number of times.
 #[derive(Debug)]
 struct Finder {
     request: Request,
+    /// The search for the workers of a cluster, if they can run it.
+    packed: Option<PackedSearch>,
     open_options: OpenOptions,
     sources: Sources,
     host: Host,
@@ -116,9 +135,29 @@ struct Part {
     starts: std::ops::Range<u64>,
 }
 
-/// Receives the name of a source, a chunk, and the findings in it. Findings refer to patterns by
+/// Receives the name of a source, the bytes of matches, and the findings. Findings refer to patterns by
 /// their index among all patterns. `Break` ends the search.
-type Take<'t> = dyn FnMut(&str, &Chunk<'_>, &[Finding]) -> ControlFlow<()> + Send + 't;
+type Take<'t> = dyn FnMut(&str, &Matches<'_>, &[Finding]) -> ControlFlow<()> + Send + 't;
+
+/// Where the bytes of matches are.
+enum Matches<'m> {
+    /// Those of several findings, in a chunk of the source.
+    In(&'m Chunk<'m>),
+    /// Those of one finding, as another process copied them.
+    Copied(&'m [u8]),
+}
+
+impl Matches<'_> {
+    fn copy(&self, finding: &Finding, copy: &mut Vec<u8>) {
+        match self {
+            Matches::In(chunk) => copy_match(chunk, finding, copy),
+            Matches::Copied(bytes) => {
+                copy.clear();
+                copy.extend_from_slice(bytes);
+            }
+        }
+    }
+}
 
 impl Finder {
     /// The request for a part of the search.
@@ -126,23 +165,43 @@ impl Finder {
         self.request.only(&part.patterns).starts(part.starts.clone())
     }
 
-    /// Searches the sources in turn, and reports each outcome to `done`.
+    /// Searches the sources in turn, here or on the workers of a cluster, and adds the cost to `account`.
     fn find(
         &self,
         part: &Part,
         stop: &Arc<AtomicBool>,
         take: &mut Take<'_>,
-        done: &mut dyn FnMut(&Opened, &Searched),
-    ) -> quarrier::Result<()> {
+        account: &mut Account,
+    ) -> Result<()> {
         if part.patterns.is_empty() || part.starts.is_empty() {
             return Ok(());
         }
-        let request = self.of(part);
         let options = self.open_options.clone().with_headers_of(&self.host.open);
         let opener = Opener::new(options, &self.host.environment, stop);
+        match (&self.packed, &self.host.spread) {
+            (Some(packed), Some(spread)) => {
+                let packed = packed.clone().only(&part.patterns);
+                let mut taking = Taking { part, take, notes: &self.notes, account };
+                let (range, sources) = (self.of(part).span(), (&self.sources, &opener));
+                let found = spread.on.search((&packed, &range), sources, stop, &mut taking);
+                found.map_err(|reason| Error::table("search(…)", reason).into())
+            }
+            _ => self.find_here(part, (&opener, stop), take, account).map_err(failed),
+        }
+    }
+
+    /// Searches the sources in this process.
+    fn find_here(
+        &self,
+        part: &Part,
+        (opener, stop): (&Opener, &AtomicBool),
+        take: &mut Take<'_>,
+        account: &mut Account,
+    ) -> quarrier::Result<()> {
+        let request = self.of(part);
         let mut running = None;
         let mut is_done = false;
-        for opened in self.sources.open(&opener) {
+        for opened in self.sources.open(opener) {
             if is_done || stop.load(Ordering::Relaxed) {
                 break;
             }
@@ -167,14 +226,43 @@ impl Finder {
                     ..*finding
                 }));
                 // `Break` ends the search of this source; the loop then ends, too.
-                let flow = take(&name, chunk, &wanted);
+                let flow = take(&name, &Matches::In(chunk), &wanted);
                 is_done = flow.is_break();
                 flow
             };
             let searched = running.search(opened.place(), stop, &mut watch)?;
-            done(&opened, &searched);
+            account.add(self, &opened, &searched);
         }
         Ok(())
+    }
+}
+
+/// Takes the findings of a cluster.
+struct Taking<'t, 'k> {
+    part: &'t Part,
+    take: &'t mut Take<'k>,
+    notes: &'t Notes,
+    account: &'t mut Account,
+}
+
+impl TakeFindings for Taking<'_, '_> {
+    fn take_row(&mut self, source: &str, row: &Row<'_>) -> io::Result<()> {
+        let Row { offset, length, pattern, found } = *row;
+        if !self.part.starts.contains(&offset) {
+            return Ok(());
+        }
+        let pattern = self.part.patterns[pattern as usize] as u32;
+        let finding = Finding { offset, pattern, length };
+        match (self.take)(source, &Matches::Copied(found), &[finding]) {
+            ControlFlow::Continue(()) => Ok(()),
+            ControlFlow::Break(()) => Err(io::ErrorKind::BrokenPipe.into()),
+        }
+    }
+
+    fn take_source(&mut self, source: &SourceUnits, joined: &Joined) {
+        self.notes.add_notices(source.notice_line());
+        self.notes.add_unreadable(source.name(), &joined.unreadable);
+        self.account.bytes += source.bytes();
     }
 }
 
@@ -283,19 +371,17 @@ impl Searching {
     pub(super) fn counts(&self, out: &Out) -> Result<Vec<u64>> {
         let stop = Arc::clone(out.stop());
         let mut counts = vec![0_u64; self.finder.request.patterns().len()];
-        let mut take = |_: &str, _: &Chunk<'_>, findings: &[Finding]| {
+        let mut take = |_: &str, _: &Matches<'_>, findings: &[Finding]| {
             findings.iter().for_each(|finding| counts[finding.pattern as usize] += 1);
             match stop.load(Ordering::Relaxed) {
                 true => ControlFlow::Break(()),
                 false => ControlFlow::Continue(()),
             }
         };
-        let mut account = Account::default();
-        let found = self.finder.find(&self.part, &stop, &mut take, &mut |opened, searched| {
-            account.add(self, opened, searched, out.is_analyzed());
-        });
+        let mut account = Account { is_analyzed: out.is_analyzed(), ..Account::default() };
+        let found = self.finder.find(&self.part, &stop, &mut take, &mut account);
         account.give(out);
-        found.map_err(failed)?;
+        found?;
         Ok(counts)
     }
 
@@ -335,10 +421,10 @@ struct Waiting {
 }
 
 impl Waiting {
-    fn push(&mut self, finding: &Finding, of: Option<(&Chunk<'_>, &Pattern)>) {
+    fn push(&mut self, finding: &Finding, of: Option<(&Matches<'_>, &Pattern)>) {
         self.findings.push(*finding);
-        if let Some((chunk, pattern)) = of {
-            copy_match(chunk, finding, &mut self.copy);
+        if let Some((matches, pattern)) = of {
+            matches.copy(finding, &mut self.copy);
             let mut text = String::new();
             pattern.show_match(&self.copy, &mut text);
             self.matches.push(text);
@@ -354,6 +440,8 @@ impl Waiting {
 /// The cost of a search, over all its sources.
 #[derive(Default)]
 struct Account {
+    /// Whether to compare with ceilings.
+    is_analyzed: bool,
     bytes: u64,
     /// For each source: the ceiling, the bytes read, and the bytes that the ceiling allows in the
     /// same time.
@@ -361,19 +449,13 @@ struct Account {
 }
 
 impl Account {
-    fn add(
-        &mut self,
-        searching: &Searching,
-        opened: &Opened,
-        searched: &Searched,
-        is_analyzed: bool,
-    ) {
+    fn add(&mut self, finder: &Finder, opened: &Opened, searched: &Searched) {
         let run = &searched.run;
         self.bytes += run.bytes;
-        searching.notes.add_unreadable(opened.name(), &run.unreadable);
-        if let (true, Some(source)) = (is_analyzed, opened.local())
+        finder.notes.add_unreadable(opened.name(), &run.unreadable);
+        if let (true, Some(source)) = (self.is_analyzed, opened.local())
             && let Some(ceiling) =
-                searching.finder.host.machine.ceiling(source, &run.plan, 0..source.length())
+                finder.host.machine.ceiling(source, &run.plan, 0..source.length())
         {
             let ceiling_bytes = ceiling.bytes_per_second * run.elapsed.as_secs_f64();
             self.reached.push((ceiling.of, run.bytes, ceiling_bytes));
@@ -410,7 +492,14 @@ impl Finds for Searching {
             let end = if range.end == u64::MAX { String::new() } else { range.end.to_string() };
             label += &format!(", range={}..{end}", range.start);
         }
+        if self.is_spread() {
+            label += ", on the workers of a cluster";
+        }
         label
+    }
+
+    fn is_spread(&self) -> bool {
+        self.finder.packed.is_some()
     }
 
     fn ordered_by(&self) -> Option<usize> {
@@ -431,8 +520,8 @@ impl Finds for Searching {
     }
 
     fn find(&self, out: &mut Out) -> Result<()> {
-        let (stop, is_analyzed) = (Arc::clone(out.stop()), out.is_analyzed());
-        let mut account = Account::default();
+        let stop = Arc::clone(out.stop());
+        let mut account = Account { is_analyzed: out.is_analyzed(), ..Account::default() };
         let mut source: (String, ArrayRef) = (String::new(), Arc::new(strings(&[])));
         let (mut waiting, wants_matches) = (Waiting::default(), out.columns().contains(&MATCH));
         let patterns = self.finder.request.patterns();
@@ -449,7 +538,7 @@ impl Finds for Searching {
                     }
                 }
             };
-            let mut take = |name: &str, chunk: &Chunk<'_>, findings: &[Finding]| {
+            let mut take = |name: &str, matches: &Matches<'_>, findings: &[Finding]| {
                 if source.0 != name {
                     if !waiting.findings.is_empty() {
                         hand_over(&mut waiting, &source.1)?;
@@ -459,16 +548,14 @@ impl Finds for Searching {
                 }
                 for finding in findings {
                     let pattern = &patterns[finding.pattern as usize];
-                    waiting.push(finding, wants_matches.then_some((chunk, pattern)));
+                    waiting.push(finding, wants_matches.then_some((matches, pattern)));
                     if waiting.findings.len() == BATCH_ROWS {
                         hand_over(&mut waiting, &source.1)?;
                     }
                 }
                 ControlFlow::Continue(())
             };
-            let found = self.finder.find(&self.part, &stop, &mut take, &mut |opened, searched| {
-                account.add(self, opened, searched, is_analyzed);
-            });
+            let found = self.finder.find(&self.part, &stop, &mut take, &mut account);
             if found.is_ok() && !waiting.findings.is_empty() {
                 let _ = hand_over(&mut waiting, &source.1);
             }
@@ -478,6 +565,6 @@ impl Finds for Searching {
             return Err(error);
         }
         account.give(out);
-        found.map_err(failed)
+        found
     }
 }
