@@ -17,8 +17,8 @@ use datafusion::execution::TaskContext;
 use datafusion::physical_plan::ExecutionPlan;
 use quarrier::{OpenOptions, Opener, Sources};
 use quarrier_cli::{
-    Answer, Cluster, ClusterJob, Gather, PackedCarve, PackedRequest, PackedSearch,
-    TakeCarvedFiles, TakeFindings, absolute_name, unit_bytes_for,
+    Answer, Cluster, ClusterJob, Gather, PackedCarve, PackedRequest, PackedSearch, TakeCarvedFiles,
+    TakeFindings, absolute_name, unit_bytes_for,
 };
 use quarrier_core::threads;
 use quarrier_sql::{Engine, Options, Spread, SpreadFragment, SpreadSource, TakeRows};
@@ -137,7 +137,8 @@ impl Spread for QueryCluster {
         take: &mut dyn TakeFindings,
     ) -> Result<(), String> {
         let _running = Running::begin();
-        Gather { cluster: &Client, at: &self.at, sources, opener }.findings(packed, range, stop, take)
+        Gather { cluster: &Client, at: &self.at, sources, opener }
+            .findings(packed, range, stop, take)
     }
 
     fn carve(

@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use quarrier_core::pipeline::{Plan, Run, Stage, StageLoad};
+use quarrier_core::pipeline::{Plan, Stage, StageLoad};
 use quarrier_core::ranges::push_merged;
 
 use super::apart::PartSearch;

@@ -25,7 +25,7 @@ use super::run::CarveRun;
 use super::scheduler::{Scheduler, stride_end};
 use super::{Allowance, Carver};
 use crate::carved::Carved;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::format::{Kind, Verdict};
 use crate::view::{Extent, View};
 
@@ -110,7 +110,8 @@ impl<'a> Carver<'a> {
     /// with its range and in a line of JSON.
     ///
     /// # Errors
-    /// [`Error::Source`] if the source fails as a whole, [`Error::Keep`] with the error of `take`.
+    /// [`Error::Source`](crate::Error::Source) if the source fails as a whole,
+    /// [`Error::Keep`](crate::Error::Keep) with the error of `take`.
     pub fn judge(
         &self,
         source: &dyn Source,

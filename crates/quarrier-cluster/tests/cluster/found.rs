@@ -66,7 +66,10 @@ fn query(lab: &Lab, sql: &str, more: &[&str], unit: &str) -> Output {
 #[test]
 fn the_rows_of_random_statements_equal_those_of_one_process() {
     let lab = Lab::new();
-    lab.file("patterns.txt", b"# names\nyear = 2026\nhex:FF D8 FF\nmail = re:[a-z]+@\nutf16:Rech\n");
+    lab.file(
+        "patterns.txt",
+        b"# names\nyear = 2026\nhex:FF D8 FF\nmail = re:[a-z]+@\nutf16:Rech\n",
+    );
     let clusters: Vec<Cluster> = [1, 3].map(Cluster::start).into();
     for seed in 0..24 {
         let mut draw = Draw::new(seed);
