@@ -61,7 +61,8 @@ impl Tables<'_> {
                 Ok(DetectedSource { format, origin: Origin::Source(source), damages, notice })
             }
             Opened::Remote(source) => {
-                source.announce(0..source.length());
+                let whole = 0..source.length();
+                source.announce(self.range.clone().unwrap_or(whole));
                 let format = self.format_of(&source)?;
                 Ok(DetectedSource::of(format, Origin::Remote(source)))
             }

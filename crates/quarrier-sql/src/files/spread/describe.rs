@@ -113,7 +113,8 @@ pub(in crate::files) async fn shared(file: &MessagesFile, opening: &Opening) -> 
             // The load reports why.
             return Ok(Shared::Here);
         }
-        if !is_plain || !file.named.is_seekable() {
+        let is_seekable = matches!(file.named, Named::Url(_)) || file.named.is_seekable();
+        if !is_plain || !is_seekable {
             return Ok(Shared::Not);
         }
         let Ok(opened) = opening.opener.open_messages(&file.named) else {

@@ -73,7 +73,7 @@ impl TableFunctionImpl for Search {
         };
         let sources = Sources::of([&strings[0]]);
         let (notes, host) = (self.notes.clone(), self.host.clone());
-        let finder = Finder { request, packed, open_options, sources, host, notes: notes.clone() };
+        let finder = Finder { request, packed, open_options, sources, host, notes };
         let schema = Arc::new(Schema::new(vec![
             Field::new("source", DataType::Utf8View, false),
             Field::new("offset", DataType::Int64, false),
@@ -82,7 +82,7 @@ impl TableFunctionImpl for Search {
             Field::new("name", DataType::Utf8View, true),
             Field::new("match", DataType::Utf8View, false),
         ]));
-        Ok(Arc::new(SearchTable { finder: Arc::new(finder), schema, notes }))
+        Ok(Arc::new(SearchTable { finder: Arc::new(finder), schema }))
     }
 }
 
@@ -271,7 +271,6 @@ impl TakeFindings for Taking<'_, '_> {
 struct SearchTable {
     finder: Arc<Finder>,
     schema: SchemaRef,
-    notes: Notes,
 }
 
 /// The conditions that the search evaluates.
@@ -318,7 +317,6 @@ impl SearchTable {
             schema: Arc::clone(&self.schema),
             strings: strings(all),
             names: names(all),
-            notes: self.notes.clone(),
         };
         Ok(Arc::new(FoundExec::new(Arc::new(search), projection, limit)?))
     }
@@ -363,7 +361,6 @@ pub(super) struct Searching {
     schema: SchemaRef,
     strings: StringViewArray,
     names: StringViewArray,
-    notes: Notes,
 }
 
 impl Searching {
