@@ -33,6 +33,7 @@ pub mod rules;
 mod setup;
 pub mod sparse;
 pub mod statement;
+pub mod strides;
 mod text;
 pub mod unallocated;
 pub mod volumes;
@@ -65,7 +66,7 @@ pub enum Verdict {
 }
 
 /// All targets.
-pub const TARGETS: [Target; 45] = [
+pub const TARGETS: [Target; 46] = [
     pattern_file::TARGET,
     engines::TARGET,
     regex::TARGET,
@@ -102,6 +103,7 @@ pub const TARGETS: [Target; 45] = [
     files::ISO,
     known::TARGET,
     carve::TARGET,
+    strides::TARGET,
     members::TARGET,
     built::JPEG,
     built::PNG,

@@ -26,8 +26,8 @@ usage: quarrier-fuzz [--seconds N] [--seed N] [TARGET...]
 
 targets: pattern_file engines regex rules sparse journal listing log condition statement messages
          formats ewf qcow2 vdi vhd vhdx vmdk parallels dmg ewf2 aff4 packed kept unallocated fat
-         exfat ntfs ext xfs hfs btrfs apfs iso known members carve jpeg png zip pdf gzip wire arrow
-         parquet; all by default
+         exfat ntfs ext xfs hfs btrfs apfs iso known members carve strides jpeg png zip pdf gzip
+         wire arrow parquet; all by default
 ";
 
 /// An input that takes longer than this counts as a hang.
