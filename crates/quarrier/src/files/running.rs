@@ -8,7 +8,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use quarrier_core::source::Source;
 use quarrier_files::{
-    Entry, Error as FilesError, Folder, Kind, System, Systems, WrittenFile, find,
+    Entry, Error as FilesError, Folder, Kind, Reach, System, Systems, WrittenFile, find,
 };
 
 use serde_json::json;
@@ -72,6 +72,7 @@ impl Files {
         let mut listing = Listing {
             files: self,
             source,
+            reach: self.reach(&place),
             name: source.name().into(),
             are_several: systems.are_several(),
             folder,
@@ -128,6 +129,7 @@ impl Files {
 struct Listing<'l> {
     files: &'l Files,
     source: &'l dyn Source,
+    reach: Reach,
     /// The name of the source, which all rows share.
     name: Arc<str>,
     are_several: bool,
@@ -146,8 +148,8 @@ impl Listing<'_> {
         is_one_of_several: bool,
         stop: &AtomicBool,
     ) -> Result<bool> {
-        let (source, deleted) = (self.source, self.files.deleted);
-        let listed = system.list(source, deleted, stop, &mut |entry| self.entry(system, entry));
+        let (source, reach) = (self.source, self.reach);
+        let listed = system.list(source, reach, stop, &mut |entry| self.entry(system, entry));
         if let Some(failure) = self.failure.take() {
             return Err(failure);
         }

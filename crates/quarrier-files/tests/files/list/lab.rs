@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use quarrier_core::source::{FileSource, Memory, Source};
-use quarrier_files::{Entry, Kind, Piece, Places, State, find, read};
+use quarrier_files::{Entry, Kind, Piece, Places, Reach, State, find, read};
 use tempfile::TempDir;
 
 pub(super) fn skip(reason: &str) {
@@ -211,7 +211,7 @@ pub(super) fn entries(source: &dyn Source) -> Vec<Entry> {
     assert_eq!(found.systems.len(), 1, "{:?}", found.notices());
     let mut entries = Vec::new();
     let damages = found.systems[0]
-        .list(source, true, &false.into(), &mut |entry| {
+        .list(source, Reach::FreeClusters, &false.into(), &mut |entry| {
             entries.push(entry);
             Ok(())
         })
@@ -251,7 +251,7 @@ pub(super) fn survive(volume: &[u8], seal: fn(&mut [u8])) {
         let source = Memory::new("image", image);
         let Ok(found) = find(&source) else { continue };
         for system in &found.systems {
-            let listed = system.list(&source, true, &false.into(), &mut |entry| {
+            let listed = system.list(&source, Reach::FreeClusters, &false.into(), &mut |entry| {
                 if entry.size < 1 << 20 {
                     let mut bytes = 0;
                     let done = read(&source, &entry, &mut |piece| {
@@ -267,7 +267,7 @@ pub(super) fn survive(volume: &[u8], seal: fn(&mut [u8])) {
             });
             assert!(listed.map_or_else(|error| !error.to_string().is_empty(), |_| true));
         }
-        let places = Places::read(&source, &false.into()).unwrap();
+        let places = Places::read(&source, Reach::FreeClusters, &false.into()).unwrap();
         assert!(places.unallocated().iter().all(|range| range.end <= source.length()));
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use quarrier_files::{Kind, Places, State, find};
+use quarrier_files::{Kind, Places, Reach, State, find};
 
 use super::lab::{Lab, content, entries, named, noise, skip};
 
@@ -126,7 +126,7 @@ fn xfs_of_every_shape_is_as_xfs_db_has_it() {
             .map(|group| number(&said(&lab, &[&format!("agf {group}"), "p freeblks"]).unwrap()))
             .sum();
         assert_eq!(free.bytes(), blocks * block_bytes, "{shape:?}");
-        let places = Places::read(&source, &false.into()).unwrap();
+        let places = Places::read(&source, Reach::FreeClusters, &false.into()).unwrap();
         assert_eq!(places.unallocated_notices(), Vec::<String>::new());
         assert_eq!(places.damages(), [""; 0]);
         for entry in all.iter().filter(|entry| entry.kind == Kind::File) {
