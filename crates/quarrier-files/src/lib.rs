@@ -43,7 +43,7 @@ mod xfs;
 
 pub use bytes::{Piece, read};
 pub use digests::{Digests, HashKinds, Hasher};
-pub use entry::{Content, Entry, Extent, Kind, PackedPiece, Packing, Run, State, Times};
+pub use entry::{Access, Content, Entry, Extent, Kind, PackedPiece, Packing, Run, State, Times};
 pub use error::{Error, Result};
 pub use folder::{Folder, WrittenFile, harmless};
 pub use known::KnownHashes;

@@ -12,7 +12,7 @@ pub(crate) use layout::{Layout, layout};
 use set::{FOLDER, Set, Sets};
 
 use crate::cache::Cache;
-use crate::entry::{Content, Entry, Kind, State, Times};
+use crate::entry::{Access, Content, Entry, Kind, State, Times};
 use crate::error::Result;
 use crate::part::{BOOT_BYTES, Part};
 use crate::walk::{Walk, joined};
@@ -70,6 +70,7 @@ pub(crate) fn list(part: &Part<'_>, boot: &[u8; BOOT_BYTES], walk: &mut Walk<'_>
         state: State::Allocated,
         size: content.runs.iter().map(|run| run.length).sum(),
         times: Times::default(),
+        access: Access::of_attributes(0),
         content: content.clone(),
     })?;
     let (path, state) = (String::new(), State::Allocated);
@@ -169,6 +170,7 @@ impl Lister<'_, '_> {
             state,
             size: set.size,
             times: set.times,
+            access: Access::of_attributes(set.attributes.into()),
             content,
         })
     }

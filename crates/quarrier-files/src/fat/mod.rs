@@ -16,7 +16,7 @@ use names::LongName;
 pub(crate) use names::point;
 use table::Table;
 
-use crate::entry::{Content, Entry, Kind, State};
+use crate::entry::{Access, Content, Entry, Kind, State};
 use crate::error::Result;
 use crate::part::{BOOT_BYTES, Part, u16_at, u32_at};
 use crate::walk::{Walk, joined};
@@ -97,6 +97,7 @@ impl Lister<'_, '_, '_> {
             state: State::Allocated,
             size,
             times: Default::default(),
+            access: Access::of_attributes(0),
             content,
         })
     }
@@ -212,6 +213,7 @@ impl Lister<'_, '_, '_> {
             state,
             size,
             times: names::times(slot),
+            access: Access::of_attributes(attributes.into()),
             content,
         })
     }

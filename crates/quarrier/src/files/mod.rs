@@ -44,6 +44,7 @@ pub struct Files {
     lost_folders: LostFolders,
     folder: Option<PathBuf>,
     hashes: HashKinds,
+    targets: bool,
     notes: Notes,
 }
 
@@ -139,6 +140,12 @@ impl Files {
     /// Adds hashes of written files, besides SHA-256, to rows and to the case file.
     pub fn hashes(mut self, hashes: HashKinds) -> Self {
         self.hashes = hashes;
+        self
+    }
+
+    /// Reads the targets of links into rows; up to 4,096 bytes of each.
+    pub fn targets(mut self, targets: bool) -> Self {
+        self.targets = targets;
         self
     }
 

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use quarrier_core::source::Source;
 use quarrier_files::{
-    Entry, Error as FilesError, Folder, Kind, Reach, System, Systems, WrittenFile, find,
+    Entry, Error as FilesError, Folder, Kind, Piece, Reach, System, Systems, WrittenFile, find,
 };
 
 use serde_json::json;
@@ -126,6 +126,25 @@ impl Files {
     }
 }
 
+/// Maximum length of a link's target in bytes, as in Linux.
+const TARGET_BYTES_MAX: u64 = 4096;
+
+/// The target of a link, if it is one and can be read.
+fn target(source: &dyn Source, entry: &Entry) -> Option<Vec<u8>> {
+    if entry.kind != Kind::Link || entry.size > TARGET_BYTES_MAX {
+        return None;
+    }
+    let mut target = Vec::new();
+    let unreadable = quarrier_files::read(source, entry, &mut |piece| {
+        match piece {
+            Piece::Bytes(bytes) => target.extend_from_slice(bytes),
+            Piece::Zeros(zeros) => target.resize(target.len() + zeros as usize, 0),
+        }
+        Ok(())
+    });
+    unreadable.is_ok_and(|ranges| ranges.is_empty()).then_some(target)
+}
+
 struct Listing<'l> {
     files: &'l Files,
     source: &'l dyn Source,
@@ -175,8 +194,9 @@ impl Listing<'_> {
                 return Err(io::ErrorKind::Other.into());
             }
         };
+        let target = if self.files.targets { target(self.source, &entry) } else { None };
         let source = Arc::clone(&self.name);
-        let row = Row { source, partition: system.partition, entry, written };
+        let row = Row { source, partition: system.partition, entry, written, target };
         self.listed.rows += 1;
         (self.watch)(&row)
     }

@@ -227,6 +227,7 @@ pub(super) mod tests {
             state: State::Allocated,
             size,
             times: Times::default(),
+            access: Default::default(),
             content,
         };
         File { path: "/f".to_string(), entry }

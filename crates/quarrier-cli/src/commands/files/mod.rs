@@ -60,7 +60,7 @@ fn run_until(files: &Files, stop: &Arc<AtomicBool>) -> Result<Outcome, String> {
         .deleted(files.deleted)
         .lost_folders(files.lost_folders)
         .extract(files.folder.clone());
-    let request = request.hashes(hash_kinds(&files.hashes));
+    let request = request.hashes(hash_kinds(&files.hashes)).targets(files.bodyfile);
     let request = request.notes(host::notes(&files.line));
     let opener = Opener::new(files.cache.options(), host::environment(), stop);
     let mut opened = Sources::only(&files.source)

@@ -110,6 +110,8 @@ fn deleted_files_are_those_of_earlier_checkpoints() {
     ];
     assert_eq!(deleted, expected);
     let gone = named(&all, "/First/old/gone");
+    let mode = gone.access.mode.map(|mode| mode >> 12);
+    assert_eq!((mode, gone.access.user, gone.access.group), (Some(8), 501, 20));
     assert!(content(&source, gone) == parts::bytes("gone", 2000));
     // Without the earlier map there is nothing, and no damage.
     let mut image = volume::apfs();

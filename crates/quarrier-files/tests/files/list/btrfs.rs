@@ -3,7 +3,7 @@
 use quarrier_core::source::Memory;
 use quarrier_files::{Entry, Kind, Places, Reach, State, find, unallocated};
 
-use super::lab::{Lab, content, entries, named, noise, skip, survive};
+use super::lab::{Lab, access_of, content, entries, named, noise, skip, survive};
 use super::parts;
 
 #[path = "../../../../../fuzz/src/volumes/btrfs.rs"]
@@ -78,8 +78,9 @@ fn btrfs_has_the_files_that_it_was_made_from() {
             let entry = named(&all, path);
             assert_eq!((entry.size, entry.state), (bytes as u64, State::Allocated), "{path}");
             assert!(content(&source, entry) == noise(name, bytes), "{shape:?} {path}");
-            let modified = std::fs::metadata(lab.path("files").join(name)).unwrap();
-            let modified = modified.modified().unwrap().duration_since(std::time::UNIX_EPOCH);
+            let metadata = std::fs::metadata(lab.path("files").join(name)).unwrap();
+            assert_eq!(entry.access, access_of(&metadata), "{path}");
+            let modified = metadata.modified().unwrap().duration_since(std::time::UNIX_EPOCH);
             let seconds = modified.unwrap().as_secs().cast_signed();
             assert_eq!(entry.times.modified.unwrap() / 1_000_000_000, seconds, "{path}");
         }
