@@ -17,9 +17,9 @@ use crate::host;
 use crate::source::carry_out;
 
 /// Lists the files of the file systems in a disk image, device, URL or bytes-like object, as a list
-/// of dicts; with `folder`, it also extracts them there. `only` is a path or a glob. With `deleted`, the free clusters of FAT and exFAT are
-/// searched for lost folders: in `"local"` sources, `"always"` or `"never"`. A warning
-/// reports damage, and files that could not be written.
+/// of dicts; with `folder`, it also extracts them there. `only` is a path or a glob. With `deleted`,
+/// the free clusters of FAT and exFAT are searched for lost folders: in `"local"` sources,
+/// `"always"` or `"never"`. A warning reports damage, and files that could not be written.
 #[pyfunction]
 #[pyo3(
     signature = (source, only=None, *, deleted=false, folder=None, lost_folders="local"),

@@ -7,6 +7,7 @@ use std::process::{Command, Stdio};
 
 use crate::carve_free::does;
 use crate::harness::{Lab, Ran, run, skip};
+use crate::remote::Server;
 
 /// Runs `quarrier files ARGS…`.
 fn files(lab: &Lab, args: &[&str]) -> Ran {
@@ -48,6 +49,42 @@ fn files_are_listed_by_path_and_glob_deleted_ones_where_they_are_wanted() {
     let nothing = files(&lab, &["f", "/no/such"]);
     assert_eq!(nothing.code, Some(1));
     assert_eq!(nothing.text(), "");
+}
+
+#[test]
+fn lost_folders_are_searched_for_in_local_sources() {
+    let Some(lab) = lab() else { return skip("mkfs.vfat or mtools do not run") };
+    // An empty file takes the entry of the folder, and no cluster.
+    lab.put("new", "");
+    let made = does(&lab, "mdeltree", &["-i", "f", "::docs"])
+        && does(&lab, "mcopy", &["-i", "f", "new", "::A"])
+        && does(&lab, "mcopy", &["-i", "f", "new", "::B"]);
+    if !made {
+        return skip("mtools do not run");
+    }
+    let image = std::fs::read(lab.path("f")).unwrap();
+    let length = image.len() as u64;
+    let server = Server::with(vec![("f", image)]);
+    let lost = |source: &str, when: &[&str]| {
+        let ran = files(&lab, &[&[source, "--deleted", "--format", "csv"], when].concat());
+        let text = ran.is_clean().text();
+        text.lines().filter(|row| row.contains(",/$OrphanFiles/_.jpg,")).count()
+    };
+    assert_eq!(lost("f", &[]), 1);
+    assert_eq!(lost("f", &["--lost-folders", "never"]), 0);
+    assert_eq!(lost(&server.url, &[]), 0);
+    assert_eq!(lost(&server.url, &["--lost-folders", "always"]), 1);
+    // Over the network, a listing fetches a small part.
+    let ran = files(&lab, &[&server.url, "--deleted", "-q", "--stats", "stats.json"]);
+    ran.is_clean();
+    let stats = std::fs::read(lab.path("stats.json")).unwrap();
+    let stats: serde_json::Value = serde_json::from_slice(&stats).unwrap();
+    assert!(stats["bytes_fetched"].as_u64().unwrap() < length / 10, "{stats}");
+    // Findings belong to the files of lost folders, too.
+    let mut command = lab.command(["search", "betabeta", "f", "--where", "--max-count", "1"]);
+    command.args(["--format", "json"]);
+    let found = run(command, b"");
+    assert!(found.is_clean().text().contains("/$OrphanFiles/_.jpg"), "{}", found.text());
 }
 
 #[test]

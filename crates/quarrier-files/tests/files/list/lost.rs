@@ -133,7 +133,7 @@ fn exfat_set(name: &str, attributes: u8, cluster: u32, bytes: u64, is_deleted: b
     }
     let sum = set.iter().enumerate().fold(0u16, |sum, (at, byte)| match at {
         2 | 3 => sum,
-        _ => (sum << 15 | sum >> 1).wrapping_add(u16::from(*byte)),
+        _ => sum.rotate_right(1).wrapping_add(u16::from(*byte)),
     });
     set[2..4].copy_from_slice(&sum.to_le_bytes());
     if is_deleted {
