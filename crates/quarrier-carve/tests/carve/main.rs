@@ -12,6 +12,7 @@ mod gz;
 mod hostile;
 mod html;
 mod jpg;
+mod listed;
 mod mail;
 mod members;
 mod midway;

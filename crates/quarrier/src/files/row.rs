@@ -294,7 +294,7 @@ mod tests {
             size: number * 3_000,
             times: Times { modified: time, created: Some(number as i64), ..Times::default() },
             access: Access {
-                mode: (number % 5 > 0).then_some(number as u16 * 0o1537),
+                mode: (!number.is_multiple_of(5)).then_some(number as u16 * 0o1537),
                 user: number as u32,
                 group: number as u32 * 100,
             },
