@@ -345,8 +345,8 @@ mod tests {
         let mut lines = Vec::new();
         batch.rows().for_each(|row| row.write_bodyfile(&mut lines).unwrap());
         let expected = "\
-            0|/a\\x7cb/3üüü (deleted)|21|-/----------|3|300|9000|0|-2|0|0\n\
-            0|/#1/a\\x7cb/4üüüü|28|r/r---------|4|400|12000|0|0|0|0\n\
+            0|/a\\x7cb/3üüü (deleted)|21|-/---S-wxr-t|3|300|9000|0|-2|0|0\n\
+            0|/#1/a\\x7cb/4üüüü|28|r/rr-srwsr--|4|400|12000|0|0|0|0\n\
             0|/#2/a\\x7cb/5 (deleted)|35|d/d---------|5|500|15000|0|0|0|0\n";
         assert_eq!(String::from_utf8(lines).unwrap(), expected);
     }
