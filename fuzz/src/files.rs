@@ -2,7 +2,7 @@
 //! and memory.
 
 use quarrier_core::source::Memory;
-use quarrier_files::{Entry, Piece, PlaceState, Places, find, read};
+use quarrier_files::{Entry, Piece, PlaceState, Places, Reach, find, read};
 
 use crate::volumes::{self, VOLUME_BYTES};
 use crate::{Target, Verdict};
@@ -75,7 +75,7 @@ pub fn run_sealed(bytes: &[u8], volume: fn() -> Vec<u8>, seal: fn(&mut [u8])) ->
     let mut bytes_left = 4 << 20;
     for system in &found.systems {
         let mut entries = 0;
-        let listed = system.list(&source, true, &stop, &mut |entry| {
+        let listed = system.list(&source, Reach::FreeClusters, &stop, &mut |entry| {
             entries += 1;
             check(&source, &entry, &mut bytes_left);
             Ok(())
@@ -88,7 +88,7 @@ pub fn run_sealed(bytes: &[u8], volume: fn() -> Vec<u8>, seal: fn(&mut [u8])) ->
             assert!(!error.to_string().is_empty());
         }
     }
-    if let Ok(places) = Places::read(&source, &stop) {
+    if let Ok(places) = Places::read(&source, Reach::FreeClusters, &stop) {
         let (unallocated, clusters) = (places.unallocated(), places.unallocated_clusters());
         for ranges in [&unallocated, &clusters] {
             assert!(ranges.iter().all(|range| range.start < range.end));

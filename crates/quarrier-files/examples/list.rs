@@ -10,7 +10,7 @@ fn main() {
     for system in &found.systems {
         println!("# {system:?}");
         let damages = system
-            .list(&*source, true, &false.into(), &mut |entry| {
+            .list(&*source, quarrier_files::Reach::FreeClusters, &false.into(), &mut |entry| {
                 println!(
                     "{} {} {} {} {} {:?} {:?}",
                     entry.inode,

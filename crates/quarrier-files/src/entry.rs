@@ -58,6 +58,30 @@ pub struct Times {
     pub created: Option<i64>,
 }
 
+/// The mode and the owner of an entry.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Access {
+    /// Type and permissions, as Unix has them in `st_mode`; `None` if the file system stores none. FAT,
+    /// exFAT and NTFS have attributes instead, from which permissions are made as sleuthkit does.
+    pub mode: Option<u16>,
+    /// The number of the owner; 0 if the file system stores none.
+    pub user: u32,
+    /// The number of the group; 0 if the file system stores none.
+    pub group: u32,
+}
+
+impl Access {
+    /// The permissions that sleuthkit shows for DOS attributes: a hidden file cannot be written, and one
+    /// that is read-only cannot even be read.
+    pub(crate) fn of_attributes(attributes: u32) -> Self {
+        const READ_ONLY: u32 = 1;
+        const HIDDEN: u32 = 2;
+        let unless = |flag: u32, mode: u16| if attributes & flag == 0 { mode } else { 0 };
+        let mode = 0o111 | unless(READ_ONLY, 0o444) | unless(HIDDEN, 0o222);
+        Access { mode: Some(mode), ..Access::default() }
+    }
+}
+
 /// A contiguous range of the source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Extent {
@@ -152,6 +176,8 @@ pub struct Entry {
     pub size: u64,
     /// Its times.
     pub times: Times,
+    /// Its mode and owner.
+    pub access: Access,
     /// The locations of its bytes.
     pub content: Content,
 }

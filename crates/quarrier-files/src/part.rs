@@ -58,6 +58,16 @@ impl<'a> Part<'a> {
         Ok(())
     }
 
+    /// The first range of data at or after `at`, cut to this part; `None` if only holes follow. A source
+    /// that cannot tell has no holes.
+    pub(crate) fn next_data(&self, at: u64) -> Option<Range<u64>> {
+        let from = self.place(at);
+        let all = from..self.span.end;
+        let data = self.source.next_data(from).unwrap_or(Some(all))?;
+        let (start, end) = (data.start.max(from), data.end.min(self.span.end));
+        (start < end).then(|| start - self.span.start..end - self.span.start)
+    }
+
     /// The first bytes, padded with zeros if the part is shorter.
     pub(crate) fn boot(&self) -> Result<[u8; BOOT_BYTES]> {
         let mut boot = [0; BOOT_BYTES];

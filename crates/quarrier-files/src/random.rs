@@ -289,7 +289,16 @@ mod tests {
 
     fn entry(size: u64, content: Content) -> Entry {
         let (kind, state, times) = (Kind::File, State::Allocated, Times::default());
-        Entry { path: "/f".to_string(), inode: 1, kind, state, size, times, content }
+        Entry {
+            path: "/f".to_string(),
+            inode: 1,
+            kind,
+            state,
+            size,
+            times,
+            access: Default::default(),
+            content,
+        }
     }
 
     /// Appends bytes to the source, and a run of them.

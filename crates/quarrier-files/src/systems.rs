@@ -11,7 +11,7 @@ use crate::entry::Entry;
 use crate::error::{Error, Result};
 use crate::part::{BOOT_BYTES, Part};
 use crate::partitions::{self, Partition, Table};
-use crate::walk::{Damages, Walk};
+use crate::walk::{Damages, Reach, Walk};
 use crate::{apfs, btrfs, exfat, ext, fat, hfs, iso, ntfs, other, xfs};
 
 /// The supported file systems.
@@ -195,9 +195,9 @@ fn kind(part: &Part<'_>) -> Result<Option<SystemKind>> {
 }
 
 impl System {
-    /// Passes every entry to `take`, folder by folder, with deleted ones if requested. Returns soon
-    /// after `stop` becomes true. The result is the damage that was skipped. Several threads read the
-    /// records of NTFS; they end with the call.
+    /// Passes every entry within `reach` to `take`, folder by folder. Returns soon after `stop` becomes
+    /// true. The result is the damage that was skipped. Several threads read the records of NTFS; they
+    /// end with the call.
     ///
     /// # Errors
     /// [`Error::Taken`] with the error of `take`, or `Interrupted` if it was stopped;
@@ -206,14 +206,14 @@ impl System {
     pub fn list(
         &self,
         source: &dyn Source,
-        deleted: bool,
+        reach: Reach,
         stop: &AtomicBool,
         take: &mut dyn FnMut(Entry) -> io::Result<()>,
     ) -> Result<Damages> {
         let mut damages = Damages::default();
         let part = Part::whole(source).within(self.span.clone());
         let boot: [u8; BOOT_BYTES] = part.boot()?;
-        let mut walk = Walk::new(take, deleted, &mut damages, stop, self.span.clone());
+        let mut walk = Walk::new(take, reach, &mut damages, stop, self.span.clone());
         match self.kind {
             SystemKind::Fat12 | SystemKind::Fat16 | SystemKind::Fat32 => {
                 fat::list(&part, &boot, &mut walk)?;

@@ -50,12 +50,26 @@ impl Damages {
     }
 }
 
+/// How far a listing looks for entries.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Reach {
+    /// Only the entries that the file system has.
+    Allocated,
+    /// Deleted ones, too, of which the structures of the file system still have traces.
+    Deleted,
+    /// Those in the free clusters of FAT and exFAT, too: entries of folders to which no entry leads. Takes
+    /// the time to read all free clusters, or the first 4 KiB of each from 64 KiB on.
+    FreeClusters,
+}
+
 /// A listing in progress.
 pub(crate) struct Walk<'w> {
     /// Receives entries.
     pub(crate) take: &'w mut dyn FnMut(Entry) -> io::Result<()>,
     /// Whether deleted entries are requested.
     pub(crate) deleted: bool,
+    /// Whether entries in free clusters are requested.
+    pub(crate) free_clusters: bool,
     pub(crate) damages: &'w mut Damages,
     pub(crate) stop: &'w AtomicBool,
     /// The range of the volume in the source.
@@ -67,17 +81,19 @@ pub(crate) struct Walk<'w> {
 impl<'w> Walk<'w> {
     pub(crate) fn new(
         take: &'w mut dyn FnMut(Entry) -> io::Result<()>,
-        deleted: bool,
+        reach: Reach,
         damages: &'w mut Damages,
         stop: &'w AtomicBool,
         span: Range<u64>,
     ) -> Self {
-        Walk { take, deleted, damages, stop, span, steps: 0, spent: 0 }
+        let (deleted, free_clusters) = (reach >= Reach::Deleted, reach >= Reach::FreeClusters);
+        Walk { take, deleted, free_clusters, damages, stop, span, steps: 0, spent: 0 }
     }
 
     /// The settings of the walk, for walks of parts of the volume on other threads.
     pub(crate) fn plain(&self) -> Plain<'w> {
-        Plain { deleted: self.deleted, stop: self.stop, span: self.span.clone() }
+        let reach = if self.deleted { Reach::Deleted } else { Reach::Allocated };
+        Plain { reach, stop: self.stop, span: self.span.clone() }
     }
 
     /// Counts the steps of a part.
@@ -157,7 +173,7 @@ impl<'w> Walk<'w> {
 
 /// The settings of a walk.
 pub(crate) struct Plain<'w> {
-    deleted: bool,
+    reach: Reach,
     stop: &'w AtomicBool,
     span: Range<u64>,
 }
@@ -187,7 +203,7 @@ impl Plain<'_> {
             Err(io::ErrorKind::BrokenPipe.into())
         };
         let span = self.span.clone();
-        let mut walk = Walk::new(&mut take, self.deleted, &mut damages, self.stop, span);
+        let mut walk = Walk::new(&mut take, self.reach, &mut damages, self.stop, span);
         let ended = list(&mut walk);
         let tally = Tally { steps: walk.steps, spent: walk.spent };
         if !entries.is_empty() {
@@ -205,7 +221,7 @@ pub(crate) fn alone<R>(
 ) -> Result<R> {
     let (stop, mut damages) = (AtomicBool::new(false), Damages::default());
     let mut take = |_: Entry| Ok(());
-    work(&mut Walk::new(&mut take, false, &mut damages, &stop, part.span()))
+    work(&mut Walk::new(&mut take, Reach::Allocated, &mut damages, &stop, part.span()))
 }
 
 /// The path of `name` in the folder `parent`; `None` if it would be too long.

@@ -4,34 +4,41 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use pyo3::exceptions::PyValueError;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 use quarrier::files::{COLUMNS, Listed, Row};
 use quarrier::source::line_of;
-use quarrier::{Files, OpenOptions, Place, Sources};
+use quarrier::{Files, LostFolders, OpenOptions, Place, Sources};
 
 use crate::errors::{of_facade, warn};
 use crate::host;
 use crate::source::carry_out;
 
 /// Lists the files of the file systems in a disk image, device, URL or bytes-like object, as a list
-/// of dicts; with `folder`, it also extracts them there. `only` is a path or a glob. A warning
-/// reports damage, and files that could not be written.
+/// of dicts; with `folder`, it also extracts them there. `only` is a path or a glob. With `deleted`,
+/// the free clusters of FAT and exFAT are searched for lost folders: in `"local"` sources,
+/// `"always"` or `"never"`. A warning reports damage, and files that could not be written.
 #[pyfunction]
 #[pyo3(
-    signature = (source, only=None, *, deleted=false, folder=None),
-    text_signature = "(source, only=None, *, deleted=False, folder=None)"
+    signature = (source, only=None, *, deleted=false, folder=None, lost_folders="local"),
+    text_signature = "(source, only=None, *, deleted=False, folder=None, lost_folders='local')"
 )]
 pub(crate) fn files<'py>(
     source: &Bound<'py, PyAny>,
     only: Option<&str>,
     deleted: bool,
     folder: Option<PathBuf>,
+    lost_folders: &str,
 ) -> PyResult<Bound<'py, PyList>> {
     let py = source.py();
     let request = Files::new().only(only).map_err(|error| of_facade(py, &error))?;
-    let request = request.deleted(deleted).extract(folder);
+    let when = LostFolders::named(lost_folders).ok_or_else(|| {
+        let known = LostFolders::NAMES.join(", ");
+        PyValueError::new_err(format!("lost_folders is {lost_folders:?}; it is one of {known}"))
+    })?;
+    let request = request.deleted(deleted).lost_folders(when).extract(folder);
     let run_named = |path: PathBuf, stop: &Arc<AtomicBool>| {
         let opener = host::opener(OpenOptions::default(), stop);
         let mut opened = opener.open(&Sources::only(path)?)?;

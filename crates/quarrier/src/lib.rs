@@ -81,7 +81,7 @@ mod remote_cost;
 pub use carve::Carve;
 pub use environment::Environment;
 pub use error::{Error, Result};
-pub use files::Files;
+pub use files::{Files, LostFolders};
 pub use filter::Filter;
 pub use gauge::Gauge;
 pub use instructions::{

@@ -103,6 +103,8 @@ fn inode(number: u64, parent: u64, mode: u16, packed: bool, size: Option<usize>)
     }
     put(&mut value, 56, &1u32.to_le_bytes());
     value[68] = u8::from(packed) << 5;
+    put(&mut value, 72, &501u32.to_le_bytes());
+    put(&mut value, 76, &20u32.to_le_bytes());
     put(&mut value, 80, &mode.to_le_bytes());
     if let Some(size) = size {
         value.extend([1, 0, 40, 0, 8, 0x20, 40, 0]);

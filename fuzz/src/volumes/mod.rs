@@ -67,6 +67,11 @@ pub fn fat() -> Vec<u8> {
     put(&mut image, 1568, &slot(b"..         ", 0x10, 0, 0));
     put(&mut image, 1600, &long);
     put(&mut image, 1632, &slot(name, 0x20, 3, 900));
+    // 20: a lost folder; 30: a later part of one.
+    put(&mut image, 21 * 512, &slot(b".          ", 0x10, 20, 0));
+    put(&mut image, 21 * 512 + 32, &slot(b"..         ", 0x10, 0, 0));
+    put(&mut image, 21 * 512 + 64, &slot(b"LOST       ", 0x20, 21, 900));
+    put(&mut image, 31 * 512, &slot(b"\xE5ATER   TXT", 0x20, 40, 700));
     image
 }
 
@@ -109,6 +114,13 @@ pub fn exfat() -> Vec<u8> {
     put32(&mut image, root + 160 + 20, 9);
     put64(&mut image, root + 160 + 24, 600);
     put(&mut image, root + 192, &[0x41, 0, b'g', 0]);
+    // 20: a lost folder.
+    let at = root + 18 * 512;
+    image.copy_within(root + 1024..root + 1024 + 96, at);
+    let sum = (0..96).filter(|byte| !matches!(byte, 2 | 3)).fold(0u16, |sum, byte| {
+        sum.rotate_right(1).wrapping_add(image[at + byte].into())
+    });
+    put16(&mut image, at + 2, sum);
     image
 }
 

@@ -24,8 +24,8 @@ use crate::carved::Carved;
 use crate::claims::Claims;
 use crate::error::{Error, Result};
 use crate::format::Verdict;
-use crate::mend::{Broken, MendContext};
-use crate::view::{Extent, View};
+use crate::mend::{Broken, Listed, MendContext, listed};
+use crate::view::{Extent, View, cut};
 
 /// Maximum number of rounds of mending: a file that was mended may free the way for others around
 /// it.
@@ -133,6 +133,15 @@ impl<'c> CarveRun<'c> {
         let tried = if self.carver.reads_all { count } else { tried };
         let (mut waiting, untried) = chosen(broken, tried);
         let mut mended = vec![None; broken.len()];
+        // These need no search, and show what is not the rest of another file.
+        let found = self.each(&waiting, &self.times.work_ns, |index, view| {
+            self.by_lists(&broken[*index], view, effort.fuel_bytes)
+        });
+        waiting.iter().zip(found).for_each(|(index, one)| mended[*index] = one);
+        leave_out_contested(broken, &mut mended);
+        let extents = mended.iter().flatten().flat_map(|one| &one.extents);
+        extents.for_each(|extent| claims.add(*extent));
+        waiting.retain(|index| mended[*index].is_none());
         for _ in 0..ROUNDS_MAX {
             // Files with the latest break come first, so that no long one starts when all others
             // are done.
@@ -173,6 +182,28 @@ impl<'c> CarveRun<'c> {
             extents_of(self.ranges, one.offset, one.sure).into_iter().for_each(|e| claims.add(e));
         }
         claims
+    }
+
+    /// Reads a broken file without the blocks in which ext2 and ext3 list its blocks.
+    fn by_lists(&self, one: &BrokenFile, view: &mut View<'_>, fuel_bytes: u64) -> Option<Judged> {
+        if one.is_whole {
+            return None;
+        }
+        let formats = &self.carver.formats;
+        let index = formats.iter().position(|f| f.kinds()[0].name == one.format)?;
+        let candidate = Candidate { offset: one.offset, format: index as u32 };
+        listed(view, one.offset).into_iter().find_map(|Listed { extents, bytes, block_bytes }| {
+            if bytes > self.ranges.file_bytes_max() || !self.ranges.hold_all(&extents) {
+                return None;
+            }
+            view.look_at(&extents, fuel_bytes);
+            let verdict = formats[index].validate(view);
+            let (length, ..) = verdict.end()?;
+            // The lists say in which block it ends.
+            let is_it = !view.is_starved() && length > bytes - block_bytes && length <= bytes;
+            let extents = cut(view.extents(), length);
+            is_it.then_some(Judged { candidate, verdict, extents, is_confirmed: true })
+        })
     }
 
     fn mend(

@@ -3,6 +3,7 @@
 mod foreign;
 mod gaps;
 mod in_order;
+mod indirect;
 mod likeness;
 mod marks;
 mod pairs;
@@ -15,6 +16,7 @@ pub use crate::claims::Claims;
 pub(crate) use foreign::{text_sector, text_sectors};
 pub(crate) use gaps::{Alien, Rest, without_gaps};
 pub use in_order::{Reading, Step, in_order};
+pub(crate) use indirect::{Listed, listed};
 pub(crate) use likeness::{Gap, likely_gap};
 pub(crate) use marks::Marks;
 pub(crate) use pairs::{Whole, pairs};

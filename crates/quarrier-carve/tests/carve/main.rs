@@ -13,6 +13,7 @@ mod gz;
 mod hostile;
 mod html;
 mod jpg;
+mod listed;
 mod mail;
 mod members;
 mod midway;

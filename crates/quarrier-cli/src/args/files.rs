@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Arg, ArgMatches, Command, value_parser};
+use quarrier::LostFolders;
 
 use super::cache::{CacheArgs, cache_args};
 use super::{color_arg, flag, format_arg, format_of, hash_arg, json_arg, quiet_arg, stats_arg};
@@ -17,6 +18,7 @@ pub(crate) struct Files {
     /// A path or a glob.
     pub(crate) only: Option<String>,
     pub(crate) deleted: bool,
+    pub(crate) lost_folders: LostFolders,
     /// Output folder; `None` to only list.
     pub(crate) folder: Option<PathBuf>,
     pub(crate) hashes: Vec<String>,
@@ -42,7 +44,9 @@ It reads ext2 to ext4, XFS, Btrfs, FAT, exFAT, NTFS, HFS+, APFS and ISO 9660,
 in a source that holds one of them or in the partitions of a GPT, an MBR or
 an Apple partition map. --deleted also lists deleted files with the metadata
 and extents that remain; files whose parent folder is lost are in
-/$OrphanFiles. FAT stores local times without a zone; they are shown as UTC.
+/$OrphanFiles. On FAT and exFAT, finding these takes the time to read the free
+clusters; --lost-folders says when to do so: in local sources, always or
+never. FAT stores local times without a zone; they are shown as UTC.
 
 PATH is a file, or a folder with everything below it. In GLOB, * and ? match
 within a name, and ** matches any number of folders. A glob without a slash
@@ -73,6 +77,14 @@ pub(super) fn command() -> Command {
                 .help("Only this file or folder, or the matches of this glob"),
         )
         .arg(flag("deleted", "List deleted files, too"))
+        .arg(
+            Arg::new("lost-folders")
+                .long("lost-folders")
+                .value_name("WHEN")
+                .value_parser(LostFolders::NAMES)
+                .default_value("local")
+                .help("When --deleted searches free clusters of FAT and exFAT for lost folders"),
+        )
         .arg(flag("extract", "Write the files into the folder of -o").requires("output"))
         .arg(
             Arg::new("output")
@@ -107,6 +119,10 @@ pub(super) fn parse(matches: &ArgMatches) -> Result<Files, String> {
         source: source.clone(),
         only: matches.get_one("only").cloned(),
         deleted: matches.get_flag("deleted"),
+        lost_folders: matches
+            .get_one::<String>("lost-folders")
+            .and_then(|when| LostFolders::named(when))
+            .unwrap_or_default(),
         folder: matches.get_one("output").cloned(),
         hashes: matches.get_many("hash").unwrap_or_default().cloned().collect(),
         bodyfile,

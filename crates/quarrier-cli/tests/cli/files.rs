@@ -7,6 +7,7 @@ use std::process::{Command, Stdio};
 
 use crate::carve_free::does;
 use crate::harness::{Lab, Ran, run, skip};
+use crate::remote::Server;
 
 /// Runs `quarrier files ARGS…`.
 fn files(lab: &Lab, args: &[&str]) -> Ran {
@@ -51,6 +52,42 @@ fn files_are_listed_by_path_and_glob_deleted_ones_where_they_are_wanted() {
 }
 
 #[test]
+fn lost_folders_are_searched_for_in_local_sources() {
+    let Some(lab) = lab() else { return skip("mkfs.vfat or mtools do not run") };
+    // An empty file takes the entry of the folder, and no cluster.
+    lab.put("new", "");
+    let made = does(&lab, "mdeltree", &["-i", "f", "::docs"])
+        && does(&lab, "mcopy", &["-i", "f", "new", "::A"])
+        && does(&lab, "mcopy", &["-i", "f", "new", "::B"]);
+    if !made {
+        return skip("mtools do not run");
+    }
+    let image = std::fs::read(lab.path("f")).unwrap();
+    let length = image.len() as u64;
+    let server = Server::with(vec![("f", image)]);
+    let lost = |source: &str, when: &[&str]| {
+        let ran = files(&lab, &[&[source, "--deleted", "--format", "csv"], when].concat());
+        let text = ran.is_clean().text();
+        text.lines().filter(|row| row.contains(",/$OrphanFiles/_.jpg,")).count()
+    };
+    assert_eq!(lost("f", &[]), 1);
+    assert_eq!(lost("f", &["--lost-folders", "never"]), 0);
+    assert_eq!(lost(&server.url, &[]), 0);
+    assert_eq!(lost(&server.url, &["--lost-folders", "always"]), 1);
+    // Over the network, a listing fetches a small part.
+    let ran = files(&lab, &[&server.url, "--deleted", "-q", "--stats", "stats.json"]);
+    ran.is_clean();
+    let stats = std::fs::read(lab.path("stats.json")).unwrap();
+    let stats: serde_json::Value = serde_json::from_slice(&stats).unwrap();
+    assert!(stats["bytes_fetched"].as_u64().unwrap() < length / 10, "{stats}");
+    // Findings belong to the files of lost folders, too.
+    let mut command = lab.command(["search", "betabeta", "f", "--where", "--max-count", "1"]);
+    command.args(["--format", "json"]);
+    let found = run(command, b"");
+    assert!(found.is_clean().text().contains("/$OrphanFiles/_.jpg"), "{}", found.text());
+}
+
+#[test]
 fn rows_have_the_columns_that_people_script_against() {
     let Some(lab) = lab() else { return skip("mkfs.vfat or mtools do not run") };
     let ran = files(&lab, &["f", "a.txt", "--format", "csv"]);
@@ -62,7 +99,53 @@ fn rows_have_the_columns_that_people_script_against() {
     assert!(row.starts_with("f,0,/a.txt,3,file,allocated,5000,20"), "{row}");
     let ran = files(&lab, &["f", "a.txt", "--bodyfile"]);
     let body = ran.is_clean().text();
-    assert!(body.starts_with("0|/a.txt|3|r/r---------|0|0|5000|"), "{body}");
+    assert!(body.starts_with("0|/a.txt|3|r/rrwxrwxrwx|0|0|5000|"), "{body}");
+}
+
+#[test]
+fn a_bodyfile_is_as_fls_prints_it() {
+    let lab = Lab::new();
+    lab.put_sparse("e", 8 << 20, &[]);
+    std::fs::create_dir(lab.path("files")).unwrap();
+    lab.put("files/program", "x");
+    lab.put("files/gone", "x");
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o7644);
+    std::fs::set_permissions(lab.path("files/program"), mode).unwrap();
+    std::os::unix::fs::symlink("../a target", lab.path("files/link")).unwrap();
+    std::os::unix::fs::symlink("forged\n0|/x", lab.path("files/forger")).unwrap();
+    let mut made = does(&lab, "mkfifo", &["files/pipe"]);
+    made = made && does(&lab, "mke2fs", &["-q", "-F", "-t", "ext4", "-d", "files", "e"]);
+    made = made && does(&lab, "debugfs", &["-w", "-R", "sif program uid 70000", "e"]);
+    made = made && does(&lab, "debugfs", &["-w", "-R", "rm gone", "e"]);
+    if !made {
+        return skip("mke2fs or debugfs do not run");
+    }
+    let ran = files(&lab, &["e", "--deleted", "--bodyfile"]);
+    let body = ran.is_clean().text();
+    assert!(body.contains("|r/rrwSr-Sr-T|70000|") && body.contains("|p/prw"), "{body}");
+    assert!(body.contains("/link -> ../a target|"), "{body}");
+    let fls = Command::new("fls").args(["-r", "-m", "/", "e"]).current_dir(lab.path("")).output();
+    let Some(fls) = fls.ok().filter(|fls| fls.status.success()) else {
+        return skip("fls does not run");
+    };
+    let sorted = |text: &str| {
+        // Sleuthkit writes a line feed in a target as it is.
+        let is_file = |line: &&str| !line.contains("$Orphan") && !line.contains("forge");
+        let mut lines: Vec<_> = text.lines().filter(is_file).map(str::to_string).collect();
+        lines.retain(|line| !line.starts_with("0|/x|"));
+        lines.sort();
+        lines
+    };
+    assert_eq!(sorted(body), sorted(str::from_utf8(&fls.stdout).unwrap()));
+    lab.put("body", body);
+    let mut mactime = Command::new("mactime");
+    match mactime.args(["-b", "body", "-d"]).current_dir(lab.path("")).output() {
+        Ok(ran) if ran.status.success() => {
+            let text = String::from_utf8(ran.stdout).unwrap();
+            assert!(text.contains("r/rrwSr-Sr-T,70000,"), "{text}");
+        }
+        _ => skip("mactime does not run"),
+    }
 }
 
 #[test]
@@ -151,8 +234,9 @@ fn rows_are_the_same_whichever_threads_format_them() {
     let csv: Vec<String> = rows.iter().map(naive_csv).collect();
     let (_, body) = outputs[1].split_once('\n').unwrap();
     assert!(body == format!("{}\n", csv.join("\n")), "{}", &body[..200]);
-    assert_eq!(outputs[3].lines().count(), rows.len());
-    for (line, row) in outputs[3].lines().zip(&rows) {
+    // A bodyfile has no line for the root.
+    assert_eq!(outputs[3].lines().count(), rows.len() - 1);
+    for (line, row) in outputs[3].lines().zip(&rows[1..]) {
         let written = |c: char| match c == '|' || c.is_ascii_control() {
             true => format!("\\x{:02x}", u32::from(c)),
             false => c.to_string(),

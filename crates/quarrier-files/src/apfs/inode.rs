@@ -2,7 +2,7 @@
 
 use super::container::{Container, Tree};
 use crate::decmpfs;
-use crate::entry::{Content, Kind, Times};
+use crate::entry::{Access, Content, Kind, Times};
 use crate::error::{Result, known};
 use crate::part::{Part, u16_at, u32_at, u64_at};
 use crate::walk::Walk;
@@ -55,6 +55,7 @@ pub(super) struct Inode {
     pub(super) kind: Kind,
     pub(super) size: u64,
     pub(super) times: Times,
+    pub(super) access: Access,
     pub(super) content: Content,
     /// The resource fork: its length and bytes.
     pub(super) resource: Option<(u64, Content)>,
@@ -117,6 +118,11 @@ pub(super) fn inode(
     let time = |at: usize| Some(u64_at(&record, at).cast_signed()).filter(|time| *time != 0);
     let times =
         Times { created: time(16), modified: time(24), changed: time(32), accessed: time(40) };
+    let access = Access {
+        mode: Some(u16_at(&record, 80)),
+        user: u32_at(&record, 72),
+        group: u32_at(&record, 76),
+    };
     let mut stream = |number: u64, bytes: u64, walk: &mut Walk<'_>| {
         extents(part, container, files, number, bytes, walk)
     };
@@ -136,7 +142,7 @@ pub(super) fn inode(
             Ok((content, bytes))
         };
         if let Some((size, content)) = decmpfs::content(part, &bytes, place, &mut fork)? {
-            return Ok(Some(Inode { kind, size, times, content, resource: None }));
+            return Ok(Some(Inode { kind, size, times, access, content, resource: None }));
         }
     }
     let (size, content) = match (kind, link) {
@@ -152,7 +158,7 @@ pub(super) fn inode(
         }
         _ => (0, Content::default()),
     };
-    Ok(Some(Inode { kind, size, times, content, resource }))
+    Ok(Some(Inode { kind, size, times, access, content, resource }))
 }
 
 /// The record of an inode.

@@ -171,6 +171,7 @@ impl Lister<'_, '_, '_> {
             state: State::Allocated,
             size,
             times: inode.times,
+            access: inode.access,
             content,
         });
         walk.emit(Entry {
@@ -180,6 +181,7 @@ impl Lister<'_, '_, '_> {
             state: State::Allocated,
             size: inode.size,
             times: inode.times,
+            access: inode.access,
             content: inode.content,
         })?;
         stream.map_or(Ok(()), |stream| walk.emit(stream))

@@ -85,6 +85,7 @@ fn emit(path: String, number: u64, found: Inode, walk: &mut Walk<'_>) -> Result<
         state: State::Deleted,
         size,
         times: found.times,
+        access: found.access,
         content,
     };
     let stream = found

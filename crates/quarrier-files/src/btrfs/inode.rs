@@ -2,7 +2,7 @@
 
 use super::superblock::Root;
 use super::tree::{Item, Key, Trees};
-use crate::entry::{Content, Extent, Kind, PackedPiece, Packing, Times};
+use crate::entry::{Access, Content, Extent, Kind, PackedPiece, Packing, Times};
 use crate::error::Result;
 use crate::part::{Part, u32_at, u64_at};
 use crate::walk::Walk;
@@ -22,6 +22,7 @@ pub(super) struct Inode {
     pub(super) kind: Kind,
     pub(super) size: u64,
     pub(super) times: Times,
+    pub(super) access: Access,
     pub(super) content: Content,
 }
 
@@ -87,6 +88,11 @@ pub(super) fn of_items(
             changed: time(124),
             modified: time(136),
             created: time(148),
+        },
+        access: Access {
+            mode: Some(u32_at(bytes, 52) as u16),
+            user: u32_at(bytes, 44),
+            group: u32_at(bytes, 48),
         },
         content,
     })

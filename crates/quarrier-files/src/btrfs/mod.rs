@@ -150,6 +150,7 @@ impl Lister<'_, '_> {
             state: State::Allocated,
             size: inode.size,
             times: inode.times,
+            access: inode.access,
             content: inode.content,
         })
     }
@@ -168,6 +169,7 @@ impl Lister<'_, '_> {
                 state: State::Deleted,
                 size: inode.size,
                 times: inode.times,
+                access: inode.access,
                 content: inode.content,
             })?;
         }

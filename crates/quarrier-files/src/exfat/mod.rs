@@ -3,6 +3,7 @@
 //! *exFAT File System Specification*, Microsoft.
 
 mod layout;
+mod lost;
 mod set;
 
 use std::collections::HashSet;
@@ -11,7 +12,7 @@ pub(crate) use layout::{Layout, layout};
 use set::{FOLDER, Set, Sets};
 
 use crate::cache::Cache;
-use crate::entry::{Content, Entry, Kind, State, Times};
+use crate::entry::{Access, Content, Entry, Kind, State, Times};
 use crate::error::Result;
 use crate::part::{BOOT_BYTES, Part};
 use crate::walk::{Walk, joined};
@@ -28,6 +29,8 @@ struct Folder {
     path: String,
     content: Content,
     state: State,
+    /// Whether its only known cluster was found without an entry: it is unclear what follows in it.
+    is_lost: bool,
 }
 
 struct Lister<'p, 's> {
@@ -36,7 +39,10 @@ struct Lister<'p, 's> {
     cache: Cache<'p, 's>,
     /// The first cluster of the allocation bitmap, which is assumed to be contiguous.
     bitmap_at: Option<u64>,
+    /// First clusters of folders already visited.
     seen: HashSet<u32>,
+    /// All clusters of deleted ones, if folders without an entry are requested.
+    listed: HashSet<u32>,
     folders: Vec<Folder>,
 }
 
@@ -53,6 +59,7 @@ pub(crate) fn list(part: &Part<'_>, boot: &[u8; BOOT_BYTES], walk: &mut Walk<'_>
         cache: Cache::new(part),
         bitmap_at: None,
         seen: [root_cluster].into(),
+        listed: HashSet::new(),
         folders: Vec::new(),
     };
     let content = lister.chain(root_cluster, FOLDER_BYTES_MAX, walk)?;
@@ -63,19 +70,27 @@ pub(crate) fn list(part: &Part<'_>, boot: &[u8; BOOT_BYTES], walk: &mut Walk<'_>
         state: State::Allocated,
         size: content.runs.iter().map(|run| run.length).sum(),
         times: Times::default(),
+        access: Access::of_attributes(0),
         content: content.clone(),
     })?;
-    lister.folders.push(Folder { path: String::new(), content, state: State::Allocated });
-    while let Some(folder) = lister.folders.pop() {
-        let at = lister.folders.len();
-        let listed = lister.folder(&folder, walk);
-        walk.tolerate(listed)?;
-        lister.folders[at..].reverse();
-    }
-    Ok(())
+    let (path, state) = (String::new(), State::Allocated);
+    lister.folders.push(Folder { path, content, state, is_lost: false });
+    lister.drain(walk)?;
+    if walk.free_clusters { lister.lost_folders(walk) } else { Ok(()) }
 }
 
 impl Lister<'_, '_> {
+    /// Lists the queued folders, and all below them.
+    fn drain(&mut self, walk: &mut Walk<'_>) -> Result<()> {
+        while let Some(folder) = self.folders.pop() {
+            let at = self.folders.len();
+            let listed = self.folder(&folder, walk);
+            walk.tolerate(listed)?;
+            self.folders[at..].reverse();
+        }
+        Ok(())
+    }
+
     fn folder(&mut self, folder: &Folder, walk: &mut Walk<'_>) -> Result<()> {
         let base = self.part.place(0);
         let mut sets = Sets::default();
@@ -84,6 +99,11 @@ impl Lister<'_, '_> {
             let start = run.place.unwrap_or(base) - base;
             let mut done = 0;
             while done < run.length {
+                let is_next = done % self.layout.cluster_bytes == 0;
+                if is_next && walk.free_clusters && !self.is_new(start + done, folder.state) {
+                    done += self.layout.cluster_bytes;
+                    continue;
+                }
                 let step = bytes.len().min((run.length - done) as usize);
                 self.part.read(start + done, &mut bytes[..step], "a folder")?;
                 for (index, slot) in bytes[..step].chunks_exact(SLOT_BYTES).enumerate() {
@@ -96,7 +116,8 @@ impl Lister<'_, '_> {
                     if slot[0] == 0x81 && slot[1] & 1 == 0 && folder.path.is_empty() {
                         self.bitmap_at = self.layout.place(set::bitmap_cluster(slot));
                     }
-                    if let Some(set) = sets.add(slot, at) {
+                    let set = sets.add(slot, at);
+                    if let Some(set) = set.filter(|set| !folder.is_lost || set.is_sound) {
                         self.entry(folder, set, walk)?;
                     }
                 }
@@ -104,6 +125,13 @@ impl Lister<'_, '_> {
             }
         }
         Ok(())
+    }
+
+    /// Whether no deleted folder before this one had the cluster at an offset in the volume.
+    fn is_new(&mut self, at: u64, state: State) -> bool {
+        let index = at.saturating_sub(self.layout.clusters_at) / self.layout.cluster_bytes;
+        state == State::Allocated
+            || u32::try_from(index + 2).is_ok_and(|cluster| self.listed.insert(cluster))
     }
 
     fn entry(&mut self, folder: &Folder, set: Set, walk: &mut Walk<'_>) -> Result<()> {
@@ -132,7 +160,8 @@ impl Lister<'_, '_> {
             content.written = Some(set.written);
         }
         if is_folder && bytes > 0 && content.lost.is_none() && self.seen.insert(set.first_cluster) {
-            self.folders.push(Folder { path: path.clone(), content: content.clone(), state });
+            let (path, content) = (path.clone(), content.clone());
+            self.folders.push(Folder { path, content, state, is_lost: false });
         }
         walk.emit(Entry {
             path,
@@ -141,6 +170,7 @@ impl Lister<'_, '_> {
             state,
             size: set.size,
             times: set.times,
+            access: Access::of_attributes(set.attributes.into()),
             content,
         })
     }

@@ -29,6 +29,8 @@ pub(super) struct Set {
     /// Bytes that were written (valid data length); later ones read as zeros.
     pub(super) written: u64,
     pub(super) is_contiguous: bool,
+    /// Whether the number of entries and the checksum of the set are right.
+    pub(super) is_sound: bool,
 }
 
 /// Assembles entries into sets.
@@ -39,6 +41,10 @@ pub(super) struct Sets {
 
 struct PartialSet {
     set: Set,
+    /// Number of entries that must follow.
+    entries: u32,
+    stored_sum: u16,
+    sum: u16,
     name_units: usize,
     has_stream: bool,
     units: Vec<u16>,
@@ -60,7 +66,11 @@ impl Sets {
                     size: 0,
                     written: 0,
                     is_contiguous: false,
+                    is_sound: false,
                 },
+                entries: slot[1].into(),
+                stored_sum: u16_at(slot, 2),
+                sum: sum(0, slot),
                 name_units: 0,
                 has_stream: false,
                 units: Vec::new(),
@@ -68,6 +78,8 @@ impl Sets {
             return None;
         }
         let begun = self.begun.as_mut().filter(|begun| begun.set.is_deleted == is_deleted)?;
+        begun.entries = begun.entries.wrapping_sub(1);
+        begun.sum = sum(begun.sum, slot);
         match kind {
             STREAM if !begun.has_stream => {
                 begun.has_stream = true;
@@ -80,7 +92,9 @@ impl Sets {
             NAME if begun.has_stream => {
                 begun.units.extend(units(&slot[2..]));
                 if begun.units.len() >= begun.name_units {
-                    let PartialSet { mut set, name_units, units, .. } = self.begun.take()?;
+                    let PartialSet { mut set, entries, stored_sum, sum, name_units, units, .. } =
+                        self.begun.take()?;
+                    set.is_sound = entries == 0 && sum == stored_sum;
                     set.name = name_of_units(units.into_iter().take(name_units));
                     return (!set.name.is_empty()).then_some(set);
                 }
@@ -89,6 +103,16 @@ impl Sets {
         }
         None
     }
+}
+
+/// The checksum of a set with its next entry: as if it was in use, and without the stored sum.
+fn sum(before: u16, slot: &[u8; SLOT_BYTES]) -> u16 {
+    let stored = if slot[0] & !IN_USE == FILE { 2..4 } else { 0..0 };
+    slot.iter().enumerate().fold(before, |sum, (at, byte)| match at {
+        0 => sum.rotate_right(1).wrapping_add((byte | IN_USE).into()),
+        at if stored.contains(&at) => sum,
+        _ => sum.rotate_right(1).wrapping_add((*byte).into()),
+    })
 }
 
 /// The first cluster of the allocation bitmap, from its directory entry.

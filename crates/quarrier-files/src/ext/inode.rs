@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::Layout;
 use crate::cache::Cache;
-use crate::entry::{Kind, Times};
+use crate::entry::{Access, Kind, Times};
 use crate::error::Result;
 use crate::part::{Part, u16_at, u32_at};
 
@@ -27,6 +27,8 @@ pub(super) struct Inode {
     flags: u32,
     pub(super) size: u64,
     pub(super) times: Times,
+    user: u32,
+    group: u32,
     /// The block area: block pointers, an extent tree root, or inline data.
     pub(super) blocks: [u8; 60],
     /// The rest of the inline data, from the extended attribute.
@@ -41,6 +43,10 @@ impl Inode {
             10 => Kind::Link,
             _ => Kind::Other,
         }
+    }
+
+    pub(super) fn access(&self) -> Access {
+        Access { mode: Some(self.mode), user: self.user, group: self.group }
     }
 
     /// Whether the inode was used once and is now free.
@@ -152,6 +158,8 @@ fn inode(number: u32, bytes: &[u8]) -> Inode {
         flags,
         size: high << 32 | u64::from(u32_at(bytes, 4)),
         times: times(bytes, OLD_BYTES + extra),
+        user: u32::from(u16_at(bytes, 120)) << 16 | u32::from(u16_at(bytes, 2)),
+        group: u32::from(u16_at(bytes, 122)) << 16 | u32::from(u16_at(bytes, 24)),
         blocks,
         more,
     }

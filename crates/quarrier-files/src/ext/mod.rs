@@ -16,7 +16,7 @@ use blocks::content;
 use folder::{Name, Names};
 use inode::{Inode, Inodes};
 
-use crate::entry::{Content, Entry, Kind, State, Times};
+use crate::entry::{Access, Content, Entry, Kind, State, Times};
 use crate::error::Result;
 use crate::part::{BOOT_BYTES, Part};
 use crate::walk::{Walk, joined_bytes};
@@ -94,6 +94,7 @@ impl Lister<'_, '_, '_> {
             state,
             size: if kind == Kind::Other { 0 } else { inode.size },
             times: inode.times,
+            access: inode.access(),
             content,
         };
         if kind == Kind::Folder {
@@ -174,6 +175,7 @@ impl Lister<'_, '_, '_> {
                 state: State::Deleted,
                 size: 0,
                 times: Times::default(),
+                access: Access::default(),
                 content: Content::lost("another file has its inode"),
             }),
         }

@@ -5,6 +5,7 @@
 //! forensic tools assume.
 
 mod layout;
+mod lost;
 mod names;
 mod table;
 
@@ -15,7 +16,7 @@ use names::LongName;
 pub(crate) use names::point;
 use table::Table;
 
-use crate::entry::{Content, Entry, Kind, State};
+use crate::entry::{Access, Content, Entry, Kind, State};
 use crate::error::Result;
 use crate::part::{BOOT_BYTES, Part, u16_at, u32_at};
 use crate::walk::{Walk, joined};
@@ -37,6 +38,8 @@ struct Folder {
     /// Its first cluster; `None` for the root of FAT12 and FAT16.
     cluster: Option<u32>,
     state: State,
+    /// Whether its first cluster was found without an entry: it is unclear what follows in it.
+    is_lost: bool,
 }
 
 struct Lister<'v, 'p, 's> {
@@ -64,17 +67,16 @@ pub(crate) fn list(part: &Part<'_>, boot: &[u8; BOOT_BYTES], walk: &mut Walk<'_>
         layout: &layout,
         table: Table::new(part, &layout),
         seen: root.into_iter().collect(),
-        folders: vec![Folder { path: String::new(), cluster: root, state: State::Allocated }],
+        folders: vec![Folder {
+            path: String::new(),
+            cluster: root,
+            state: State::Allocated,
+            is_lost: false,
+        }],
     };
     lister.root(walk)?;
-    while let Some(folder) = lister.folders.pop() {
-        let at = lister.folders.len();
-        let listed = lister.folder(&folder, walk);
-        walk.tolerate(listed)?;
-        // Depth first: the first subfolder is listed next.
-        lister.folders[at..].reverse();
-    }
-    Ok(())
+    lister.drain(walk)?;
+    if walk.free_clusters { lister.lost_folders(walk) } else { Ok(()) }
 }
 
 impl Lister<'_, '_, '_> {
@@ -95,8 +97,21 @@ impl Lister<'_, '_, '_> {
             state: State::Allocated,
             size,
             times: Default::default(),
+            access: Access::of_attributes(0),
             content,
         })
+    }
+
+    /// Lists the queued folders, and all below them.
+    fn drain(&mut self, walk: &mut Walk<'_>) -> Result<()> {
+        while let Some(folder) = self.folders.pop() {
+            let at = self.folders.len();
+            let listed = self.folder(&folder, walk);
+            walk.tolerate(listed)?;
+            // Depth first: the first subfolder is listed next.
+            self.folders[at..].reverse();
+        }
+        Ok(())
     }
 
     /// Lists the entries of a folder; queues the folders in it.
@@ -129,6 +144,7 @@ impl Lister<'_, '_, '_> {
                 for (index, slot) in bytes[..step].chunks_exact(SLOT_BYTES).enumerate() {
                     if std::mem::take(&mut is_first)
                         && folder.state == State::Deleted
+                        && !folder.is_lost
                         && !slot.starts_with(b".          ")
                     {
                         return Ok(());
@@ -166,6 +182,9 @@ impl Lister<'_, '_, '_> {
         if attributes & LABEL != 0 || slot[0] == b'.' {
             return Ok(());
         }
+        if folder.is_lost && !lost::is_entry(self.layout, slot) {
+            return Ok(());
+        }
         let state = if is_deleted { State::Deleted } else { folder.state };
         if state == State::Deleted && (!walk.deleted || !names::is_plausible(slot)) {
             return Ok(());
@@ -175,8 +194,7 @@ impl Lister<'_, '_, '_> {
             walk.damaged(self.part, at, "folders nested too deeply");
             return Ok(());
         };
-        let high = if self.layout.bits == 32 { u16_at(slot, 20) } else { 0 };
-        let cluster = u32::from(high) << 16 | u32::from(u16_at(slot, 26));
+        let cluster = cluster_of(self.layout, slot);
         let is_folder = attributes & FOLDER != 0;
         let size = u64::from(u32_at(slot, 28));
         let content = self.content(cluster, size, is_folder, state, walk)?;
@@ -185,7 +203,8 @@ impl Lister<'_, '_, '_> {
             false => size,
         };
         if is_folder && cluster != 0 && content.lost.is_none() && self.seen.insert(cluster) {
-            self.folders.push(Folder { path: path.clone(), cluster: Some(cluster), state });
+            let (path, cluster) = (path.clone(), Some(cluster));
+            self.folders.push(Folder { path, cluster, state, is_lost: false });
         }
         walk.emit(Entry {
             path,
@@ -194,6 +213,7 @@ impl Lister<'_, '_, '_> {
             state,
             size,
             times: names::times(slot),
+            access: Access::of_attributes(attributes.into()),
             content,
         })
     }
@@ -223,4 +243,10 @@ impl Lister<'_, '_, '_> {
             (State::Deleted, false) => self.table.deleted(cluster, size, walk),
         }
     }
+}
+
+/// The first cluster of an entry.
+fn cluster_of(layout: &Layout, slot: &[u8; SLOT_BYTES]) -> u32 {
+    let high = if layout.bits == 32 { u16_at(slot, 20) } else { 0 };
+    u32::from(high) << 16 | u32::from(u16_at(slot, 26))
 }

@@ -85,8 +85,12 @@ pub(super) fn short(slot: &[u8; SLOT_BYTES]) -> String {
 
 /// Whether an entry marked as deleted is plausible: unused directory space may contain anything.
 pub(super) fn is_plausible(slot: &[u8; SLOT_BYTES]) -> bool {
-    let is_name = |byte: &u8| *byte >= 0x20 && !b"\"*+,/:;<=>?[\\]|".contains(byte);
     slot[11] & 0xC0 == 0 && slot[1..11].iter().all(is_name)
+}
+
+/// Whether a short name may contain a byte.
+pub(super) fn is_name(byte: &u8) -> bool {
+    *byte >= 0x20 && !b"\"*+,/:;<=>?[\\]|".contains(byte)
 }
 
 /// The times of an entry.

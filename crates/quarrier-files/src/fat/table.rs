@@ -40,6 +40,10 @@ impl<'v, 'p, 's> Table<'v, 'p, 's> {
         })
     }
 
+    pub(super) fn is_free(&mut self, cluster: u32) -> Result<bool> {
+        Ok(self.entry(cluster)? == 0)
+    }
+
     /// The cluster chain of a file of `bytes` bytes; shorter if the chain ends early.
     pub(super) fn chain(&mut self, first: u32, bytes: u64, walk: &mut Walk<'_>) -> Result<Content> {
         let mut content = Content::default();
@@ -74,7 +78,7 @@ impl<'v, 'p, 's> Table<'v, 'p, 's> {
             if !walk.spend(self.part) {
                 return Ok(Content::lost("too many deleted files name the same clusters"));
             }
-            if self.entry(cluster)? == 0 {
+            if self.is_free(cluster)? {
                 content.push(Some(place), self.layout.cluster_bytes);
                 left = left.saturating_sub(self.layout.cluster_bytes);
             } else if cluster == first {

@@ -316,6 +316,7 @@ fn entry(path: String, item: &Item, state: State, size: u64, content: Content) -
         state,
         size,
         times: item.times,
+        access: item.access(),
         content,
     }
 }

@@ -3,7 +3,7 @@
 use super::tree::Record;
 use super::volume::{Fork, name_units};
 use crate::decmpfs::PACKED;
-use crate::entry::{Kind, Times};
+use crate::entry::{Access, Kind, Times};
 use crate::part::{be16, be32};
 use crate::walk::name_of_units;
 
@@ -28,6 +28,8 @@ pub(super) struct Item {
     pub(super) is_folder: bool,
     pub(super) times: Times,
     mode: u16,
+    user: u32,
+    group: u32,
     /// The number of a hard link's target.
     number: u32,
     link: Option<LinkKind>,
@@ -52,6 +54,12 @@ impl Item {
             10 => Kind::Link,
             _ => Kind::Other,
         }
+    }
+
+    pub(super) fn access(&self) -> Access {
+        // Older systems left it zero.
+        let mode = Some(self.mode).filter(|mode| *mode != 0);
+        Access { mode, user: self.user, group: self.group }
     }
 
     /// The size of its record's value.
@@ -117,6 +125,8 @@ pub(super) fn named(record: &Record<'_>) -> Result<Option<Named>, ()> {
                 accessed: time(24),
             },
             mode: be16(value, 42),
+            user: be32(value, 32),
+            group: be32(value, 36),
             number: be32(value, 44),
             link,
             is_packed: !is_folder && value[41] & PACKED != 0,

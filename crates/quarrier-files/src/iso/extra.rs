@@ -2,7 +2,7 @@
 
 use super::record::Record;
 use super::{Volume, long_time, short_time};
-use crate::entry::{Kind, Times};
+use crate::entry::{Access, Kind, Times};
 use crate::error::Result;
 use crate::part::u32_at;
 use crate::walk::{Walk, name_of_bytes};
@@ -19,6 +19,7 @@ pub(super) struct Extra {
     pub(super) name: Option<String>,
     pub(super) kind: Option<Kind>,
     pub(super) times: Option<Times>,
+    pub(super) access: Access,
     pub(super) target: Option<String>,
     /// The folder was relocated to this block.
     pub(super) moved_to: Option<u32>,
@@ -86,6 +87,11 @@ impl EntryExtra {
                     self.name.extend(&entry[5..]);
                 }
                 b"PX" if entry.len() >= 12 => {
+                    self.extra.access = Access {
+                        mode: Some(u32_at(entry, 4) as u16),
+                        user: u32_at(entry, 20),
+                        group: u32_at(entry, 28),
+                    };
                     self.extra.kind = Some(match u32_at(entry, 4) >> 12 & 15 {
                         4 => Kind::Folder,
                         8 => Kind::File,

@@ -10,7 +10,7 @@ use std::collections::HashSet;
 
 use record::{Names, Record};
 
-use crate::entry::{Content, Entry, Kind, State, Times};
+use crate::entry::{Access, Content, Entry, Kind, State, Times};
 use crate::error::Result;
 use crate::part::{Part, u16_at, u32_at};
 use crate::walk::{Walk, joined};
@@ -67,6 +67,7 @@ pub(crate) fn list(part: &Part<'_>, walk: &mut Walk<'_>) -> Result<()> {
         state: State::Allocated,
         size,
         times: volume.root.times,
+        access: Access::default(),
         content,
     })?;
     let mut seen = HashSet::from([at]);
@@ -169,7 +170,7 @@ impl Volume<'_, '_> {
         }
         let mut name = record.name(bytes, &self.names);
         let mut kind = if record.is_folder() { Kind::Folder } else { Kind::File };
-        let mut inline = None;
+        let (mut inline, mut access) = (None, Access::default());
         if let Names::RockRidge { skip } = self.names {
             let extra = extra::read(self, &record, bytes, skip, walk)?;
             if extra.is_relocated {
@@ -178,6 +179,7 @@ impl Volume<'_, '_> {
             name = extra.name.unwrap_or(name);
             record.times = extra.times.unwrap_or(record.times);
             kind = extra.kind.unwrap_or(kind);
+            access = extra.access;
             inline = extra.target.map(|target| target.into_bytes().into_boxed_slice());
             if let Some(block) = extra.moved_to {
                 let mut own = [0; 34];
@@ -213,7 +215,7 @@ impl Volume<'_, '_> {
                 folders.push(Folder { path: path.clone(), at: start, size });
             }
             let (inode, times, state) = (record.at / 32, record.times, State::Allocated);
-            *begun = Some(Entry { path, inode, kind, state, size, times, content });
+            *begun = Some(Entry { path, inode, kind, state, size, times, access, content });
         }
         // A long file continues in the next record.
         if !record.goes_on()

@@ -88,7 +88,7 @@ fn entries(
         (None, true) => Kind::Folder,
         (None, false) => Kind::File,
     };
-    let times = names::times(attributes);
+    let (times, access) = names::times_and_access(attributes);
     // Most files have one stream.
     let is_only = attributes.iter().filter(|one| is_stream(one)).nth(1).is_none();
     let (mut has_main, mut seen) = (false, HashSet::new());
@@ -124,6 +124,7 @@ fn entries(
                 state,
                 size,
                 times,
+                access,
                 content,
             })?;
         }
@@ -140,6 +141,7 @@ fn entries(
             state,
             size: inline.as_ref().map_or(0, |target| target.len() as u64),
             times,
+            access,
             content: Content { inline: inline.clone(), ..Content::default() },
         })?;
     }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use super::attribute::{Attribute, FILE_NAME, STANDARD_INFORMATION};
 use super::record::{Record, count_of, number_of};
-use crate::entry::Times;
+use crate::entry::{Access, Times};
 use crate::part::{u16_at, u32_at, u64_at};
 use crate::walk::{joined, name_of_units, name_of_utf16, units};
 
@@ -169,17 +169,19 @@ impl<'f> Paths<'f> {
     }
 }
 
-/// The times of a record.
-pub(super) fn times(attributes: &[Attribute<'_>]) -> Times {
+/// The times of a record, its permissions, and the number of its owner, which the oldest version lacks.
+pub(super) fn times_and_access(attributes: &[Attribute<'_>]) -> (Times, Access) {
     let standard = attributes.iter().find(|one| one.kind == STANDARD_INFORMATION);
     let Some(bytes) = standard.and_then(|one| one.resident()).filter(|b| b.len() >= 32) else {
-        return Times::default();
+        return Default::default();
     };
     let at = |place: usize| {
         let ticks = i64::try_from(u64_at(bytes, place)).ok().filter(|ticks| *ticks > 0)?;
         (ticks - TICKS_TO_1970).checked_mul(100)
     };
-    Times { created: at(0), modified: at(8), changed: at(16), accessed: at(24) }
+    let times = Times { created: at(0), modified: at(8), changed: at(16), accessed: at(24) };
+    let access = Access { user: u32_at(bytes, 48), ..Access::of_attributes(u32_at(bytes, 32)) };
+    (times, access)
 }
 
 /// The target of a link that Interix or ntfs-3g stored as a system file.

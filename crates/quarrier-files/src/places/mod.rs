@@ -21,6 +21,7 @@ use crate::entry::{Extent, State};
 use crate::error::{Error, Result};
 use crate::systems::{SkippedPartition, System, SystemKind, Systems, find};
 use crate::unallocated::{self, Volume};
+use crate::walk::Reach;
 use gathered::{Gathered, Origin};
 use overlaps::disjoint;
 
@@ -145,14 +146,14 @@ pub struct Places {
 }
 
 impl Places {
-    /// Reads the file systems of `source`, including deleted files. Without a supported file system
+    /// Reads the file systems of `source`, with the files within `reach`. Without a supported file system
     /// every byte is `Outside`, and a notice reports it; unreadable parts are listed as damage. Returns
     /// soon after `stop` becomes true.
     ///
     /// # Errors
     /// [`Error::Source`] if the source cannot be read at all; [`Error::TooMuch`] if there are more than
     /// 16 million extents; [`Error::Taken`] if it was stopped.
-    pub fn read(source: &dyn Source, stop: &AtomicBool) -> Result<Self> {
+    pub fn read(source: &dyn Source, reach: Reach, stop: &AtomicBool) -> Result<Self> {
         let source_bytes = source.length();
         let found = match find(source) {
             Err(error @ Error::FileSystem { .. }) => {
@@ -179,7 +180,7 @@ impl Places {
             let prefix = if are_several { format!("#{}", system.partition) } else { String::new() };
             let has_records = system.kind == SystemKind::Ntfs;
             let origin = Origin { prefix: &prefix, has_records, span: &system.span };
-            match system.list(source, true, stop, &mut |entry| gathered.add(&origin, entry)) {
+            match system.list(source, reach, stop, &mut |entry| gathered.add(&origin, entry)) {
                 Ok(found) => damages.extend(found.describe()),
                 Err(Error::Taken(error)) if error.kind() == io::ErrorKind::QuotaExceeded => {
                     return Err(Error::TooMuch {

@@ -2,7 +2,7 @@
 
 use super::layout::Layout;
 use crate::cache::Cache;
-use crate::entry::{Kind, Times};
+use crate::entry::{Access, Kind, Times};
 use crate::error::Result;
 use crate::part::{Part, be16, be32, be64};
 
@@ -40,6 +40,7 @@ pub(super) struct Inode {
     pub(super) extents: u64,
     pub(super) is_real_time: bool,
     pub(super) times: Times,
+    pub(super) access: Access,
     /// The data fork: inline bytes, the extent list, or the tree root.
     pub(super) fork: Box<[u8]>,
 }
@@ -116,6 +117,12 @@ fn inode(number: u64, bytes: &[u8]) -> Option<Inode> {
             modified: time(40),
             changed: time(48),
             created: if is_new { time(144) } else { None },
+        },
+        access: Access {
+            // Deletion clears it.
+            mode: Some(be16(bytes, 2)).filter(|mode| *mode != 0),
+            user: be32(bytes, 8),
+            group: be32(bytes, 12),
         },
         fork: bytes.get(core..end)?.into(),
     })

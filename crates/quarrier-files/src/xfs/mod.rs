@@ -95,6 +95,7 @@ impl Lister<'_, '_, '_> {
             state: State::Allocated,
             size: if kind == Kind::Other { 0 } else { inode.size },
             times: inode.times,
+            access: inode.access,
             content,
         };
         if kind == Kind::Folder {
@@ -199,7 +200,8 @@ impl Lister<'_, '_, '_> {
             None => "another file has its inode",
         };
         let (size, content) = left.unwrap_or_else(|| (0, Content::lost(lost)));
-        let times = free.filter(|_| is_left).map(|inode| inode.times).unwrap_or_default();
+        let left = free.filter(|_| is_left).map(|inode| (inode.times, inode.access));
+        let (times, access) = left.unwrap_or_default();
         walk.emit(Entry {
             path,
             inode: number,
@@ -207,6 +209,7 @@ impl Lister<'_, '_, '_> {
             state: State::Deleted,
             size,
             times,
+            access,
             content,
         })
     }

@@ -130,6 +130,7 @@ def files(
     *,
     deleted: bool = False,
     folder: str | os.PathLike[str] | None = None,
+    lost_folders: Literal["local", "always", "never"] = "local",
 ) -> list[dict[str, Any]]: ...
 def cut(
     sources: Sequence[str | os.PathLike[str]], size: int | str | None

@@ -8,7 +8,7 @@ use std::sync::atomic::AtomicBool;
 use quarrier_carve::Extent;
 use quarrier_carve::folder::fingerprint;
 use quarrier_core::source::Source;
-use quarrier_files::Places;
+use quarrier_files::{Places, Reach};
 
 use super::Carve;
 use crate::Result;
@@ -45,12 +45,13 @@ impl Ground {
     pub(super) fn of(
         carve: &Carve,
         source: &dyn Source,
+        reach: Reach,
         range: Range<u64>,
         stop: &AtomicBool,
     ) -> Result<Self> {
         if !carve.unallocated {
             let places = match carve.locates {
-                true => Some(Arc::new(Places::read(source, stop)?)),
+                true => Some(Arc::new(Places::read(source, reach, stop)?)),
                 false => None,
             };
             return Ok(Ground {
@@ -63,7 +64,7 @@ impl Ground {
                 places,
             });
         }
-        let unallocated = Unallocated::of(source, stop)?;
+        let unallocated = Unallocated::of(source, reach, stop)?;
         let ranges = within(unallocated.ranges(), &range);
         let places = Arc::clone(unallocated.places());
         let mut text = String::new();

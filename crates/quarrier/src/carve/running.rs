@@ -15,7 +15,7 @@ use quarrier_carve::mend::Effort;
 use quarrier_carve::{Carver, JudgedStrides, Summary};
 use quarrier_core::region::AsData;
 use quarrier_core::source::Source;
-use quarrier_files::HashKinds;
+use quarrier_files::{HashKinds, Reach};
 use serde_json::{Value, json};
 
 use super::annotation::Annotation;
@@ -25,6 +25,7 @@ use super::signatures;
 use super::target::Target;
 use super::{Carve, Watch};
 use crate::case::{self, Facts, Output, while_hashing};
+use crate::files::reach_at;
 use crate::source::{only_in_order, refuse_folder_on_source};
 use crate::{Error, Machine, Place, Result};
 
@@ -101,7 +102,8 @@ impl Carve {
         let range = place.range(&self.range)?;
         let within = |at: u64| at.clamp(range.start, range.end);
         place.announce(&(within(announced.start)..within(announced.end)));
-        let ground = Ground::of(self, source, range.clone(), stop)?;
+        let reach = if self.locates { reach_at(&place, true) } else { Reach::Deleted };
+        let ground = Ground::of(self, source, reach, range.clone(), stop)?;
         let annotation = Annotation::of(self, &ground);
         let annotate = || annotation.clone().map(|one| one as Arc<dyn Annotate>);
         let mut carver = self.carver(&ground, stop)?;

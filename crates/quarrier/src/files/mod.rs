@@ -19,7 +19,7 @@ use wanted::Wanted;
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 
-use quarrier_files::{HashKinds, Places};
+use quarrier_files::{HashKinds, Places, Reach};
 
 use crate::case::Notes;
 use crate::source::only_in_order;
@@ -41,13 +41,48 @@ use crate::{Place, Result};
 pub struct Files {
     wanted: Wanted,
     deleted: bool,
+    lost_folders: LostFolders,
     folder: Option<PathBuf>,
     hashes: HashKinds,
+    targets: bool,
     notes: Notes,
 }
 
-/// Reads the file systems of a source, deleted files included, to map each byte to its file. If no file
-/// system is found, all bytes are outside, and a notice reports it. Unreadable parts of a file system
+/// When a listing with deleted files searches the free clusters of FAT and exFAT for lost folders: those
+/// whose own entry was overwritten. That reads most free bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum LostFolders {
+    /// In local sources; over the network it would fetch most of an image.
+    #[default]
+    Local,
+    /// In all sources.
+    Always,
+    /// In none.
+    Never,
+}
+
+impl LostFolders {
+    /// The names on command lines and in Python, in the order of the variants.
+    pub const NAMES: [&str; 3] = ["local", "always", "never"];
+
+    /// The value with this name.
+    pub fn named(name: &str) -> Option<Self> {
+        let all = [LostFolders::Local, LostFolders::Always, LostFolders::Never];
+        Self::NAMES.iter().zip(all).find(|(one, _)| **one == name).map(|(_, when)| when)
+    }
+}
+
+/// How far to look for files in the file systems at a place, with `deleted` ones or without.
+pub(crate) fn reach_at(place: &Place<'_>, deleted: bool) -> Reach {
+    match place {
+        _ if !deleted => Reach::Allocated,
+        Place::Local(_) => Reach::FreeClusters,
+        Place::Remote(_) | Place::Stream { .. } => Reach::Deleted,
+    }
+}
+
+/// Reads the file systems of a source, deleted files included, to map each byte to its file; the free
+/// clusters of FAT and exFAT are read if the source is local. If no file system is found, all bytes are outside, and a notice reports it. Unreadable parts of a file system
 /// are [damage](Places::damages), as in a listing.
 ///
 /// # Errors
@@ -55,7 +90,7 @@ pub struct Files {
 /// [`Error::Files`](crate::Error::Files) if a file system cannot be read.
 pub fn places(place: &Place<'_>, stop: &AtomicBool) -> Result<Places> {
     let source = place.source().ok_or_else(|| only_in_order(place.name().to_string()))?;
-    Ok(Places::read(source, stop)?)
+    Ok(Places::read(source, reach_at(place, true), stop)?)
 }
 
 impl Files {
@@ -80,6 +115,21 @@ impl Files {
         self
     }
 
+    /// When to search free clusters for lost folders, if deleted files are listed.
+    pub fn lost_folders(mut self, when: LostFolders) -> Self {
+        self.lost_folders = when;
+        self
+    }
+
+    fn reach(&self, place: &Place<'_>) -> Reach {
+        match self.lost_folders {
+            _ if !self.deleted => Reach::Allocated,
+            LostFolders::Local => reach_at(place, true),
+            LostFolders::Always => Reach::FreeClusters,
+            LostFolders::Never => Reach::Deleted,
+        }
+    }
+
     /// Writes the bytes of the files into this folder, which must be new or empty, with harmless names
     /// and their times.
     pub fn extract(mut self, folder: Option<PathBuf>) -> Self {
@@ -90,6 +140,12 @@ impl Files {
     /// Adds hashes of written files, besides SHA-256, to rows and to the case file.
     pub fn hashes(mut self, hashes: HashKinds) -> Self {
         self.hashes = hashes;
+        self
+    }
+
+    /// Reads the targets of links into rows; up to 4,096 bytes of each.
+    pub fn targets(mut self, targets: bool) -> Self {
+        self.targets = targets;
         self
     }
 

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 use std::sync::Arc;
 
 use quarrier_core::civil;
-use quarrier_files::{Entry, Extent, Kind, State, Times, WrittenFile, format_time};
+use quarrier_files::{Access, Entry, Extent, Kind, State, Times, WrittenFile, format_time};
 
 /// The names of the columns, in their order.
 pub const COLUMNS: [&str; 12] = [
@@ -33,6 +33,8 @@ pub struct Row {
     pub entry: Entry,
     /// The written file; `None` if its bytes were not written.
     pub written: Option<WrittenFile>,
+    /// The target of a link, if [requested](crate::Files::targets) and readable.
+    pub target: Option<Vec<u8>>,
 }
 
 impl Row {
@@ -59,6 +61,7 @@ fn in_order(times: &Times) -> [Option<i64>; 4] {
 pub struct RowBatch {
     source: Option<Arc<str>>,
     paths: String,
+    targets: Vec<u8>,
     extents: Vec<Extent>,
     rows: Vec<Fixed>,
 }
@@ -73,6 +76,8 @@ struct Fixed {
     state: State,
     size: u64,
     times: [Option<i64>; 4],
+    access: Access,
+    target_end: usize,
     extents_end: usize,
 }
 
@@ -85,6 +90,7 @@ impl RowBatch {
         let entry = &row.entry;
         self.paths.push_str(&entry.path);
         entry.push_extents(&mut self.extents);
+        self.targets.extend(row.target.iter().flatten());
         self.rows.push(Fixed {
             partition: row.partition,
             path_end: self.paths.len(),
@@ -93,6 +99,8 @@ impl RowBatch {
             state: entry.state,
             size: entry.size,
             times: in_order(&entry.times),
+            access: entry.access,
+            target_end: self.targets.len(),
             extents_end: self.extents.len(),
         });
     }
@@ -111,6 +119,7 @@ impl RowBatch {
     pub fn clear(&mut self) {
         self.source = None;
         self.paths.clear();
+        self.targets.clear();
         self.extents.clear();
         self.rows.clear();
     }
@@ -118,11 +127,13 @@ impl RowBatch {
     /// The rows.
     pub fn rows(&self) -> impl Iterator<Item = RowView<'_>> {
         let source = self.source.as_deref().unwrap_or_default();
-        let (mut path_start, mut extents_start) = (0, 0);
+        let (mut path_start, mut target_start, mut extents_start) = (0, 0, 0);
         self.rows.iter().map(move |fixed| {
             let path = &self.paths[path_start..fixed.path_end];
+            let target = &self.targets[target_start..fixed.target_end];
             let extents = &self.extents[extents_start..fixed.extents_end];
-            (path_start, extents_start) = (fixed.path_end, fixed.extents_end);
+            (path_start, target_start) = (fixed.path_end, fixed.target_end);
+            extents_start = fixed.extents_end;
             RowView {
                 source,
                 partition: fixed.partition,
@@ -132,6 +143,8 @@ impl RowBatch {
                 state: fixed.state,
                 size: fixed.size,
                 times: fixed.times,
+                access: fixed.access,
+                target,
                 extents,
             }
         })
@@ -157,55 +170,103 @@ pub struct RowView<'b> {
     pub size: u64,
     /// The times modified, accessed, changed and created, in nanoseconds since 1970.
     pub times: [Option<i64>; 4],
+    /// Its mode and owner.
+    pub access: Access,
+    /// The target of a link; empty if unknown.
+    pub target: &'b [u8],
     /// The extents of its bytes in the source.
     pub extents: &'b [Extent],
 }
 
 impl RowView<'_> {
-    /// Writes a line of a bodyfile for sleuthkit's `mactime`; times are in seconds.
+    /// Writes a line of a bodyfile for sleuthkit's `mactime`, as `fls -m /` writes it; times are in
+    /// seconds. The root has no line.
     ///
     /// # Errors
     /// The errors of `out`.
     pub fn write_bodyfile(&self, out: &mut impl Write) -> io::Result<()> {
+        if self.path == "/" {
+            return Ok(());
+        }
         out.write_all(b"0|")?;
         if self.partition > 0 {
             write!(out, "/#{}", self.partition)?;
         }
-        // A bar would end the field, and a line feed the line: a name could forge lines.
-        let splits = |byte: &u8| *byte == b'|' || byte.is_ascii_control();
-        for part in self.path.as_bytes().split_inclusive(splits) {
-            match part.split_last() {
-                Some((last, before)) if splits(last) => {
-                    out.write_all(before)?;
-                    write!(out, "\\x{last:02x}")?;
-                }
-                _ => out.write_all(part)?,
+        write_name(self.path, out)?;
+        if !self.target.is_empty() {
+            out.write_all(b" -> ")?;
+            for chunk in self.target.utf8_chunks() {
+                write_name(chunk.valid(), out)?;
+                chunk.invalid().iter().try_for_each(|byte| write!(out, "\\x{byte:02x}"))?;
             }
         }
         if self.state == State::Deleted {
             out.write_all(b" (deleted)")?;
         }
-        let kind = match self.kind {
-            Kind::File => b'r',
-            Kind::Folder => b'd',
-            Kind::Link => b'l',
-            Kind::Other => b'-',
-        };
         let seconds = |time: Option<i64>| time.map_or(0, |time| time.div_euclid(civil::SECOND_NS));
         let [modified, accessed, changed, created] = self.times.map(seconds);
         // Several times as fast as formatting by `write!`.
-        let mut number = itoa::Buffer::new();
+        let mut digits = itoa::Buffer::new();
         out.write_all(b"|")?;
-        out.write_all(number.format(self.inode).as_bytes())?;
-        out.write_all(&[b'|', kind, b'/', kind])?;
-        out.write_all(b"---------|0|0|")?;
-        out.write_all(number.format(self.size).as_bytes())?;
+        out.write_all(digits.format(self.inode).as_bytes())?;
+        out.write_all(b"|")?;
+        out.write_all(&mode_letters(self.kind, self.access.mode.unwrap_or_default()))?;
+        for number in [self.access.user, self.access.group] {
+            out.write_all(b"|")?;
+            out.write_all(digits.format(number).as_bytes())?;
+        }
+        out.write_all(b"|")?;
+        out.write_all(digits.format(self.size).as_bytes())?;
         for time in [accessed, modified, changed, created] {
             out.write_all(b"|")?;
-            out.write_all(number.format(time).as_bytes())?;
+            out.write_all(digits.format(time).as_bytes())?;
         }
         out.write_all(b"\n")
     }
+}
+
+/// Writes a name. A bar would end the field, and a line feed the line: a name could forge lines.
+fn write_name(name: &str, out: &mut impl Write) -> io::Result<()> {
+    let splits = |byte: &u8| *byte == b'|' || byte.is_ascii_control();
+    for part in name.as_bytes().split_inclusive(splits) {
+        match part.split_last() {
+            Some((last, before)) if splits(last) => {
+                out.write_all(before)?;
+                write!(out, "\\x{last:02x}")?;
+            }
+            _ => out.write_all(part)?,
+        }
+    }
+    Ok(())
+}
+
+/// Type and mode as sleuthkit shows them: the type by the name, a slash, the type by the inode, and the
+/// permissions as `ls` shows them.
+fn mode_letters(kind: Kind, mode: u16) -> [u8; 12] {
+    let (name, inode) = match (kind, mode >> 12) {
+        (Kind::File, _) => (b'r', b'r'),
+        (Kind::Folder, _) => (b'd', b'd'),
+        (Kind::Link, _) => (b'l', b'l'),
+        (Kind::Other, 1) => (b'p', b'p'),
+        (Kind::Other, 2) => (b'c', b'c'),
+        (Kind::Other, 6) => (b'b', b'b'),
+        (Kind::Other, 12) => (b's', b'h'),
+        (Kind::Other, _) => (b'-', b'-'),
+    };
+    let mut letters = *b"-/----------";
+    (letters[0], letters[2]) = (name, inode);
+    for (bit, letter) in b"xwrxwrxwr".iter().enumerate() {
+        if mode >> bit & 1 != 0 {
+            letters[11 - bit] = *letter;
+        }
+    }
+    // Set-user, set-group and sticky are shown in place of the three `x`.
+    for (bit, at, letter) in [(11, 5, b's'), (10, 8, b's'), (9, 11, b't')] {
+        if mode >> bit & 1 != 0 {
+            letters[at] = if letters[at] == b'x' { letter } else { letter.to_ascii_uppercase() };
+        }
+    }
+    letters
 }
 
 #[cfg(test)]
@@ -232,9 +293,15 @@ mod tests {
             state: [State::Allocated, State::Deleted][number as usize % 2],
             size: number * 3_000,
             times: Times { modified: time, created: Some(number as i64), ..Times::default() },
+            access: Access {
+                mode: (!number.is_multiple_of(5)).then_some(number as u16 * 0o1537),
+                user: number as u32,
+                group: number as u32 * 100,
+            },
             content,
         };
-        Row { source: "image".into(), partition: number as u32 % 3, entry, written: None }
+        let target = (entry.kind == Kind::Link).then(|| b"../a|b\xFF".repeat(number as usize % 3));
+        Row { source: "image".into(), partition: number as u32 % 3, entry, written: None, target }
     }
 
     #[test]
@@ -245,7 +312,9 @@ mod tests {
             let rows: Vec<Row> = (0..40).map(row).collect();
             rows.iter().for_each(|row| batch.push(row));
             assert_eq!(batch.len(), 40);
-            for (view, Row { source, partition, entry, .. }) in batch.rows().zip(&rows) {
+            for (view, Row { source, partition, entry, target, .. }) in batch.rows().zip(&rows) {
+                assert_eq!(view.target, target.as_deref().unwrap_or_default());
+                assert_eq!(view.access, entry.access);
                 assert_eq!((view.source, view.partition), (&**source, *partition));
                 assert_eq!((view.path, view.inode), (entry.path.as_str(), entry.inode));
                 assert_eq!((view.kind, view.state), (entry.kind, entry.state));
@@ -276,9 +345,28 @@ mod tests {
         let mut lines = Vec::new();
         batch.rows().for_each(|row| row.write_bodyfile(&mut lines).unwrap());
         let expected = "\
-            0|/a\\x7cb/3üüü (deleted)|21|-/----------|0|0|9000|0|-2|0|0\n\
-            0|/#1/a\\x7cb/4üüüü|28|r/r---------|0|0|12000|0|0|0|0\n\
-            0|/#2/a\\x7cb/5 (deleted)|35|d/d---------|0|0|15000|0|0|0|0\n";
+            0|/a\\x7cb/3üüü (deleted)|21|-/---S-wxr-t|3|300|9000|0|-2|0|0\n\
+            0|/#1/a\\x7cb/4üüüü|28|r/rr-srwsr--|4|400|12000|0|0|0|0\n\
+            0|/#2/a\\x7cb/5 (deleted)|35|d/d---------|5|500|15000|0|0|0|0\n";
         assert_eq!(String::from_utf8(lines).unwrap(), expected);
+    }
+
+    #[test]
+    fn modes_are_as_fls_prints_them() {
+        for (kind, mode, letters) in [
+            (Kind::File, 0o100_644, "r/rrw-r--r--"),
+            (Kind::File, 0o107_644, "r/rrwSr-Sr-T"),
+            (Kind::File, 0o104_751, "r/rrwsr-x--x"),
+            (Kind::Folder, 0o041_777, "d/drwxrwxrwt"),
+            (Kind::Folder, 0o042_750, "d/drwxr-s---"),
+            (Kind::Link, 0o120_777, "l/lrwxrwxrwx"),
+            (Kind::Other, 0o010_644, "p/prw-r--r--"),
+            (Kind::Other, 0o020_600, "c/crw-------"),
+            (Kind::Other, 0o060_600, "b/brw-------"),
+            (Kind::Other, 0o140_755, "s/hrwxr-xr-x"),
+            (Kind::Other, 0, "-/----------"),
+        ] {
+            assert_eq!(str::from_utf8(&mode_letters(kind, mode)), Ok(letters));
+        }
     }
 }

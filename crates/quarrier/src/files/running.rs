@@ -8,7 +8,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use quarrier_core::source::Source;
 use quarrier_files::{
-    Entry, Error as FilesError, Folder, Kind, System, Systems, WrittenFile, find,
+    Entry, Error as FilesError, Folder, Kind, Piece, Reach, System, Systems, WrittenFile, find,
 };
 
 use serde_json::json;
@@ -72,6 +72,7 @@ impl Files {
         let mut listing = Listing {
             files: self,
             source,
+            reach: self.reach(&place),
             name: source.name().into(),
             are_several: systems.are_several(),
             folder,
@@ -125,9 +126,29 @@ impl Files {
     }
 }
 
+/// Maximum length of a link's target in bytes, as in Linux.
+const TARGET_BYTES_MAX: u64 = 4096;
+
+/// The target of a link, if it is one and can be read.
+fn target(source: &dyn Source, entry: &Entry) -> Option<Vec<u8>> {
+    if entry.kind != Kind::Link || entry.size > TARGET_BYTES_MAX {
+        return None;
+    }
+    let mut target = Vec::new();
+    let unreadable = quarrier_files::read(source, entry, &mut |piece| {
+        match piece {
+            Piece::Bytes(bytes) => target.extend_from_slice(bytes),
+            Piece::Zeros(zeros) => target.resize(target.len() + zeros as usize, 0),
+        }
+        Ok(())
+    });
+    unreadable.is_ok_and(|ranges| ranges.is_empty()).then_some(target)
+}
+
 struct Listing<'l> {
     files: &'l Files,
     source: &'l dyn Source,
+    reach: Reach,
     /// The name of the source, which all rows share.
     name: Arc<str>,
     are_several: bool,
@@ -146,8 +167,8 @@ impl Listing<'_> {
         is_one_of_several: bool,
         stop: &AtomicBool,
     ) -> Result<bool> {
-        let (source, deleted) = (self.source, self.files.deleted);
-        let listed = system.list(source, deleted, stop, &mut |entry| self.entry(system, entry));
+        let (source, reach) = (self.source, self.reach);
+        let listed = system.list(source, reach, stop, &mut |entry| self.entry(system, entry));
         if let Some(failure) = self.failure.take() {
             return Err(failure);
         }
@@ -173,8 +194,9 @@ impl Listing<'_> {
                 return Err(io::ErrorKind::Other.into());
             }
         };
+        let target = if self.files.targets { target(self.source, &entry) } else { None };
         let source = Arc::clone(&self.name);
-        let row = Row { source, partition: system.partition, entry, written };
+        let row = Row { source, partition: system.partition, entry, written, target };
         self.listed.rows += 1;
         (self.watch)(&row)
     }

@@ -5,8 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use quarrier_core::source::Source;
-use quarrier_files::{Places, find};
+use quarrier_files::{Places, Reach, find};
 
+use super::reach_at;
 use crate::source::only_in_order;
 use crate::{Error, Place, Result};
 
@@ -19,20 +20,22 @@ pub struct Unallocated {
 }
 
 impl Unallocated {
-    /// Reads the file systems of a source.
+    /// Reads the file systems of a source. To `locate` bytes afterwards, the files of lost folders in free
+    /// clusters of FAT and exFAT are included if the source is local.
     ///
     /// # Errors
     /// [`Error::Unsupported`] for a stream, and if neither a known file system nor a partition table is
     /// found; [`Error::Files`] if the files do not fit in memory.
-    pub fn read(place: &Place<'_>, stop: &AtomicBool) -> Result<Self> {
+    pub fn read(place: &Place<'_>, locate: bool, stop: &AtomicBool) -> Result<Self> {
         let source = place.source().ok_or_else(|| only_in_order(place.name().to_string()))?;
-        Self::of(source, stop)
+        let reach = if locate { reach_at(place, true) } else { Reach::Deleted };
+        Self::of(source, reach, stop)
     }
 
-    pub(crate) fn of(source: &dyn Source, stop: &AtomicBool) -> Result<Self> {
+    pub(crate) fn of(source: &dyn Source, reach: Reach, stop: &AtomicBool) -> Result<Self> {
         // Without a file system nothing is allocated, which is hardly what the user means.
         find(source).map_err(with_advice)?;
-        let places = Arc::new(Places::read(source, stop)?);
+        let places = Arc::new(Places::read(source, reach, stop)?);
         let ranges = places.unallocated();
         Ok(Unallocated { places, ranges })
     }

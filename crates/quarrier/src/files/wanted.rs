@@ -110,6 +110,7 @@ mod tests {
                 state: State::Allocated,
                 size: 0,
                 times: Times::default(),
+                access: Default::default(),
                 content: Content::default(),
             };
             assert_eq!(Wanted::new(wanted).unwrap().has(&entry), is_wanted, "{wanted} of {path}");

@@ -217,7 +217,8 @@ mod tests {
         let times = Times { modified: Some(1_500_000_000), ..Times::default() };
         let content = FileBytes { inline: Some(b"abc".as_slice().into()), ..FileBytes::default() };
         let state = State::Allocated;
-        Entry { path: path.to_string(), inode, kind, state, size: 3, times, content }
+        let (path, access) = (path.to_string(), Default::default());
+        Entry { path, inode, kind, state, size: 3, times, access, content }
     }
 
     /// The paths of all nodes below the root, after checking that each is found by its name.

@@ -133,7 +133,7 @@ impl Tree {
                 true => planter.folder(files, &format!("#{}", system.partition)),
                 false => files,
             };
-            let done = system.list(source, false, stop, &mut |entry| {
+            let done = system.list(source, quarrier_files::Reach::Allocated, stop, &mut |entry| {
                 planter.entry(source, top, entry);
                 if planter.is_full() { Err(io::ErrorKind::OutOfMemory.into()) } else { Ok(()) }
             });

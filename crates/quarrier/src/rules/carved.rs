@@ -122,6 +122,7 @@ fn file(row: Row) -> File {
         state: State::Deleted,
         size: row.length,
         times: Times::default(),
+        access: Default::default(),
         content,
     };
     File { path: row.path, entry }

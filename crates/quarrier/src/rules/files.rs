@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::sync::atomic::AtomicBool;
 
 use quarrier_core::source::Source;
-use quarrier_files::{Entry, Error as FilesError, Extent, Kind, State, Systems, find};
+use quarrier_files::{Entry, Error as FilesError, Extent, Kind, Reach, State, Systems, find};
 use quarrier_rules::{Hits, ScopeName};
 use quarrier_search::Finding;
 
@@ -83,12 +83,12 @@ pub(super) struct Files {
 }
 
 impl Files {
-    /// Lists the files of all file systems, in the order of the file systems; includes `deleted` files
+    /// Lists the files of all file systems, in the order of the file systems; those within `reach`
     /// whose extents are known.
     ///
     /// # Errors
     /// [`Error::Source`] if the source cannot be read; [`Error::Stopped`] soon after `stop` becomes true.
-    pub(super) fn list(source: &dyn Source, deleted: bool, stop: &AtomicBool) -> Result<Self> {
+    pub(super) fn list(source: &dyn Source, reach: Reach, stop: &AtomicBool) -> Result<Self> {
         let systems = match find(source) {
             // Most sources have no file system.
             Err(FilesError::FileSystem { .. }) => return Ok(Files::default()),
@@ -114,7 +114,7 @@ impl Files {
                 files.push(File { path, entry });
                 Ok(())
             };
-            match system.list(source, deleted, stop, &mut take) {
+            match system.list(source, reach, stop, &mut take) {
                 Ok(damages) => all.damages.extend(damages.describe()),
                 Err(FilesError::Taken(error)) if error.kind() == io::ErrorKind::QuotaExceeded => {
                     all.damages.push(format!(
@@ -227,6 +227,7 @@ pub(super) mod tests {
             state: State::Allocated,
             size,
             times: Times::default(),
+            access: Default::default(),
             content,
         };
         File { path: "/f".to_string(), entry }

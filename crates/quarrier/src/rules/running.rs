@@ -19,6 +19,7 @@ use super::carved::carve;
 use super::files::{File, Files, Group};
 use super::going::Going;
 use super::outcome::{RulesSearched, ScopeKind, WatchRules};
+use crate::files::reach_at;
 use crate::search::Running;
 use crate::{Ceiling, Error, Machine, Place, Result};
 
@@ -167,7 +168,7 @@ impl<'s> RuleRun<'s> {
         let mut done = RulesSearched { bytes: source.length(), ..RulesSearched::default() };
         let scopes = self.search.scopes;
         let files = match scopes.needs_files() {
-            true => Files::list(source, scopes.deleted, stop)?,
+            true => Files::list(source, reach_at(&place, scopes.deleted), stop)?,
             false => Files::default(),
         };
         files.notices.iter().for_each(|line| done.notice(line.clone()));

@@ -173,7 +173,7 @@ impl<'s> Running<'s> {
         watch: &mut dyn Watch,
     ) -> Result<Searched> {
         let unallocated = match self.search.unallocated {
-            true => Some(Unallocated::read(&place, stop)?),
+            true => Some(Unallocated::read(&place, false, stop)?),
             false => None,
         };
         self.search_among(place, unallocated.as_ref(), stop, watch)

@@ -56,8 +56,11 @@ fn run_until(files: &Files, stop: &Arc<AtomicBool>) -> Result<Outcome, String> {
     let written = files.stats.iter().map(|path| path.as_path());
     sources.refuse_overwriting(written).map_err(error_message)?;
     let request = Request::new().only(files.only.as_deref()).map_err(error_message)?;
-    let request = request.deleted(files.deleted).extract(files.folder.clone());
-    let request = request.hashes(hash_kinds(&files.hashes));
+    let request = request
+        .deleted(files.deleted)
+        .lost_folders(files.lost_folders)
+        .extract(files.folder.clone());
+    let request = request.hashes(hash_kinds(&files.hashes)).targets(files.bodyfile);
     let request = request.notes(host::notes(&files.line));
     let opener = Opener::new(files.cache.options(), host::environment(), stop);
     let mut opened = Sources::only(&files.source)

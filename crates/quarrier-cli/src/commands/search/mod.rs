@@ -351,7 +351,7 @@ impl Session<'_> {
     ) -> Result<Searched, Ended> {
         let name = opened.name().to_string();
         let unallocated = match self.search.unallocated {
-            true => Some(Unallocated::read(&opened.place(), self.stop)?),
+            true => Some(Unallocated::read(&opened.place(), self.search.locates, self.stop)?),
             false => None,
         };
         let places = match (&unallocated, self.search.locates) {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use quarrier_core::source::Memory;
-use quarrier_files::{Entry, Kind, Places, State, find, unallocated};
+use quarrier_files::{Entry, Kind, Places, Reach, State, find, unallocated};
 
 use super::lab::{Lab, content, entries, named, skip, survive};
 use super::parts;
@@ -39,7 +39,7 @@ fn by_hand() -> (Lab, Memory<Vec<u8>>, Vec<Entry>) {
     let source = Memory::new("image", image);
     let mut all = Vec::new();
     let system = find(&source).unwrap().systems.remove(0);
-    let damages = system.list(&source, true, &false.into(), &mut |entry| {
+    let damages = system.list(&source, Reach::FreeClusters, &false.into(), &mut |entry| {
         all.push(entry);
         Ok(())
     });
@@ -110,13 +110,15 @@ fn deleted_files_are_those_of_earlier_checkpoints() {
     ];
     assert_eq!(deleted, expected);
     let gone = named(&all, "/First/old/gone");
+    let mode = gone.access.mode.map(|mode| mode >> 12);
+    assert_eq!((mode, gone.access.user, gone.access.group), (Some(8), 501, 20));
     assert!(content(&source, gone) == parts::bytes("gone", 2000));
     // Without the earlier map there is nothing, and no damage.
     let mut image = volume::apfs();
     image[17 * 4096 + 100] ^= 1;
     let source = Memory::new("image", image);
     let system = find(&source).unwrap().systems.remove(0);
-    let damages = system.list(&source, true, &false.into(), &mut |entry| {
+    let damages = system.list(&source, Reach::FreeClusters, &false.into(), &mut |entry| {
         assert_eq!(entry.state, State::Allocated);
         Ok(())
     });
@@ -128,7 +130,7 @@ fn free_blocks_are_those_of_the_bitmaps() {
     let (_, source, all) = by_hand();
     let found = unallocated::find(&source).unwrap();
     assert_eq!(found.bytes(), 6 * 4096);
-    let places = Places::read(&source, &false.into()).unwrap();
+    let places = Places::read(&source, Reach::FreeClusters, &false.into()).unwrap();
     for entry in all.iter().filter(|entry| entry.kind == Kind::File) {
         for extent in entry.extents() {
             assert_eq!(places.at(extent.offset).inode, Some(entry.inode), "{}", entry.path);
@@ -153,7 +155,8 @@ fn containers_that_are_not_read_say_why() {
         volume::seal(&mut image);
         let source = Memory::new("image", image);
         let system = find(&source).unwrap().systems.remove(0);
-        let damages = system.list(&source, true, &false.into(), &mut |_| Ok(())).unwrap();
+        let damages =
+            system.list(&source, Reach::FreeClusters, &false.into(), &mut |_| Ok(())).unwrap();
         assert!(damages.lines.iter().any(|line| !line.contains("encrypted")), "{damages:?}");
     }
 }

@@ -1,9 +1,9 @@
 //! Btrfs: volumes from mkfs.btrfs, and volumes built by hand for features that it does not create.
 
 use quarrier_core::source::Memory;
-use quarrier_files::{Entry, Kind, Places, State, find, unallocated};
+use quarrier_files::{Entry, Kind, Places, Reach, State, find, unallocated};
 
-use super::lab::{Lab, content, entries, named, noise, skip, survive};
+use super::lab::{Lab, access_of, content, entries, named, noise, skip, survive};
 use super::parts;
 
 #[path = "../../../../../fuzz/src/volumes/btrfs.rs"]
@@ -78,8 +78,9 @@ fn btrfs_has_the_files_that_it_was_made_from() {
             let entry = named(&all, path);
             assert_eq!((entry.size, entry.state), (bytes as u64, State::Allocated), "{path}");
             assert!(content(&source, entry) == noise(name, bytes), "{shape:?} {path}");
-            let modified = std::fs::metadata(lab.path("files").join(name)).unwrap();
-            let modified = modified.modified().unwrap().duration_since(std::time::UNIX_EPOCH);
+            let metadata = std::fs::metadata(lab.path("files").join(name)).unwrap();
+            assert_eq!(entry.access, access_of(&metadata), "{path}");
+            let modified = metadata.modified().unwrap().duration_since(std::time::UNIX_EPOCH);
             let seconds = modified.unwrap().as_secs().cast_signed();
             assert_eq!(entry.times.modified.unwrap() / 1_000_000_000, seconds, "{path}");
         }
@@ -96,7 +97,7 @@ fn btrfs_has_the_files_that_it_was_made_from() {
             }
             None => skip("btrfs does not run"),
         }
-        let places = Places::read(&source, &false.into()).unwrap();
+        let places = Places::read(&source, Reach::FreeClusters, &false.into()).unwrap();
         assert_eq!(places.unallocated_notices(), Vec::<String>::new());
         assert_eq!(places.damages(), [""; 0]);
         for entry in all.iter().filter(|entry| entry.kind == Kind::File) {
@@ -174,7 +175,7 @@ fn packed_files_and_subvolumes_are_read() {
     assert_eq!(named(&all, "/sub").kind, Kind::Folder);
     assert_eq!(all.iter().filter(|entry| entry.state == State::Allocated).count(), 12);
     assert_eq!(named(&all, "/zlib").extents().iter().map(|one| one.length).sum::<u64>(), 16_384);
-    let places = Places::read(&source, &false.into()).unwrap();
+    let places = Places::read(&source, Reach::FreeClusters, &false.into()).unwrap();
     assert_eq!(places.unallocated_notices(), Vec::<String>::new());
     assert_eq!(places.damages(), [""; 0]);
     let found = unallocated::find(&source).unwrap();
@@ -203,7 +204,7 @@ fn deleted_files_are_those_of_leaves_that_no_tree_has() {
     let system = find(&source).unwrap().systems.remove(0);
     let mut count = 0;
     system
-        .list(&source, false, &false.into(), &mut |entry| {
+        .list(&source, Reach::Allocated, &false.into(), &mut |entry| {
             assert_eq!(entry.state, State::Allocated);
             count += 1;
             Ok(())
@@ -234,7 +235,8 @@ fn volumes_that_are_not_read_say_why() {
     volume::seal(&mut image);
     let source = Memory::new("image", image);
     let system = find(&source).unwrap().systems.remove(0);
-    let damages = system.list(&source, true, &false.into(), &mut |_| Ok(())).unwrap();
+    let damages =
+        system.list(&source, Reach::FreeClusters, &false.into(), &mut |_| Ok(())).unwrap();
     assert!(damages.lines.iter().all(|line| line.contains("damaged") || line.contains("missing")));
     assert!(damages.count > 0);
 }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use quarrier_core::source::Memory;
-use quarrier_files::{Entry, Kind, Places, State, find, unallocated};
+use quarrier_files::{Entry, Kind, Places, Reach, State, find, unallocated};
 
 use super::lab::{Clock, Lab, content, entries, named, noise, skip, survive};
 use super::parts;
@@ -137,13 +137,13 @@ fn deleted_files_are_found_in_slack_unused_nodes_and_the_journal() {
         assert!(content(&source, entry) == parts::bytes(name, 600), "{path}");
         assert!(entry.times.modified.is_some(), "{path}");
     }
-    let places = Places::read(&source, &false.into()).unwrap();
+    let places = Places::read(&source, Reach::FreeClusters, &false.into()).unwrap();
     let place = places.at(230 * 512);
     assert_eq!((place.file, place.state.name()), (Some("/docs/gone"), "deleted"));
     // They are listed only if requested.
     let system = find(&source).unwrap().systems.remove(0);
     system
-        .list(&source, false, &false.into(), &mut |entry| {
+        .list(&source, Reach::Allocated, &false.into(), &mut |entry| {
             assert_eq!(entry.state, State::Allocated);
             Ok(())
         })
@@ -214,7 +214,7 @@ proptest::proptest! {
         let source = Memory::new("image", image);
         let system = find(&source).unwrap().systems.remove(0);
         let mut found = BTreeSet::new();
-        system.list(&source, true, &false.into(), &mut |entry| {
+        system.list(&source, Reach::FreeClusters, &false.into(), &mut |entry| {
             let is_stream = entry.path.ends_with(":rsrc");
             if entry.state == State::Deleted && !is_stream {
                 // A link has the number of its target.
@@ -236,7 +236,7 @@ fn free_blocks_are_those_of_the_bitmap() {
     let (lab, source, all) = by_hand();
     let found = unallocated::find(&source).unwrap();
     assert_eq!(found.volumes[0].kind, "HFS+");
-    let places = Places::read(&source, &false.into()).unwrap();
+    let places = Places::read(&source, Reach::FreeClusters, &false.into()).unwrap();
     assert_eq!(places.unallocated_notices(), Vec::<String>::new());
     assert_eq!(places.damages(), [""; 0]);
     let is_there = |entry: &&Entry| entry.kind == Kind::File && entry.state == State::Allocated;
@@ -264,7 +264,7 @@ fn a_cyclic_catalog_ends() {
     let circle = Memory::new("image", image);
     let mut count = 0;
     let system = find(&circle).unwrap().systems.remove(0);
-    let listed = system.list(&circle, true, &false.into(), &mut |_| {
+    let listed = system.list(&circle, Reach::FreeClusters, &false.into(), &mut |_| {
         count += 1;
         Ok(())
     });

@@ -2,7 +2,7 @@
 
 use quarrier_files::{Entry, Kind};
 
-use super::lab::{Lab, content, entries, named, noise, skip};
+use super::lab::{Lab, access_of, content, entries, named, noise, skip};
 
 fn disc(options: &[&str]) -> Option<(Lab, Vec<Entry>)> {
     let lab = Lab::new(0);
@@ -30,7 +30,10 @@ fn names_of_rock_ridge_are_listed() {
     ] {
         let entry = named(&entries, &format!("/{name}"));
         assert!(content(&source, entry) == noise(name, bytes), "{name}");
-        let modified = std::fs::metadata(lab.path("files").join(name)).unwrap().modified().unwrap();
+        let metadata = std::fs::metadata(lab.path("files").join(name)).unwrap();
+        // By `-R` the disc keeps the owners.
+        assert_eq!(entry.access, access_of(&metadata), "{name}");
+        let modified = metadata.modified().unwrap();
         let seconds = modified.duration_since(std::time::UNIX_EPOCH).unwrap().as_secs();
         assert_eq!(entry.times.modified.unwrap() / 1_000_000_000, seconds.cast_signed());
     }

@@ -1,11 +1,13 @@
 //! Images made by system tools, compared with sleuthkit.
 
 use std::collections::BTreeMap;
+use std::fs::Metadata;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use quarrier_core::source::{FileSource, Memory, Source};
-use quarrier_files::{Entry, Kind, Piece, Places, State, find, read};
+use quarrier_files::{Access, Entry, Kind, Piece, Places, Reach, State, find, read};
 use tempfile::TempDir;
 
 pub(super) fn skip(reason: &str) {
@@ -17,8 +19,13 @@ pub(super) struct Lab {
     folder: TempDir,
 }
 
-/// A file's size, and its times in seconds: modified, accessed, changed, created.
-type ListedFile = (u64, [i64; 4]);
+/// What a bodyfile has of a file: its size, its times in seconds (modified, accessed, changed, created),
+/// its permissions, owner and group.
+struct ListedFile {
+    size: u64,
+    times: [i64; 4],
+    access: (u16, u32, u32),
+}
 
 impl Lab {
     /// A sparse image of `mebibytes`.
@@ -72,6 +79,11 @@ impl Lab {
         FileSource::open(&self.path("image")).unwrap()
     }
 
+    /// Whether sleuthkit reads owners: those of NTFS from what follows the attribute, if it is an old one.
+    fn has_owners(&self) -> bool {
+        !std::fs::read(self.path("image")).unwrap()[3..].starts_with(b"NTFS")
+    }
+
     /// Compares names, sizes, times and content with sleuthkit. Returns the entries, or `None` without
     /// sleuthkit.
     pub(super) fn compare(&self, clock: Clock) -> Option<Vec<Entry>> {
@@ -84,7 +96,8 @@ impl Lab {
         let expected = bodyfile(&escaped(&output));
         let key = |entry: &Entry| (entry.path.clone(), entry.inode, entry.state.name());
         let ours: BTreeMap<_, _> = entries.iter().map(|entry| (key(entry), entry)).collect();
-        for (key, (size, times)) in &expected {
+        let has_owners = self.has_owners();
+        for (key, ListedFile { size, times, access }) in &expected {
             let entry = ours.get(key).unwrap_or_else(|| {
                 let same: Vec<_> = ours.keys().filter(|one| one.1 == key.1).collect();
                 panic!("{key:?} is missing; there is {same:?}")
@@ -94,6 +107,9 @@ impl Lab {
             }
             if entry.content.lost.is_none() {
                 clock.check(entry, times);
+                let Access { mode, user, group } = entry.access;
+                let (user, group) = if has_owners { (user, group) } else { (access.1, access.2) };
+                assert_eq!((mode.unwrap_or(0) & 0o7777, user, group), *access, "{key:?}");
             }
         }
         for (key, entry) in &ours {
@@ -176,7 +192,8 @@ fn bodyfile(text: &str) -> BTreeMap<(String, u64, &'static str), ListedFile> {
     let mut all = BTreeMap::new();
     for line in text.lines() {
         let fields: Vec<&str> = line.split('|').collect();
-        let [_, path, inode, mode, _, _, size, accessed, modified, changed, created] = fields[..]
+        let [_, path, inode, mode, user, group, size, accessed, modified, changed, created] =
+            fields[..]
         else {
             panic!("{line}")
         };
@@ -200,9 +217,30 @@ fn bodyfile(text: &str) -> BTreeMap<(String, u64, &'static str), ListedFile> {
         let inode = inode.split('-').next().unwrap().parse().unwrap();
         let key = (stripped.unwrap_or(path).to_string(), inode, state.name());
         let times = [modified, accessed, changed, created].map(number);
-        all.insert(key, (size.parse().unwrap(), times));
+        let access = (permissions(mode), user.parse().unwrap(), group.parse().unwrap());
+        all.insert(key, ListedFile { size: size.parse().unwrap(), times, access });
     }
     all
+}
+
+/// The permissions in a mode such as `r/rrwxr-xr-x`.
+fn permissions(mode: &str) -> u16 {
+    let letters = mode.as_bytes()[3..].iter().rev().enumerate();
+    letters.fold(0, |mode, (bit, letter)| {
+        let special = if bit % 3 == 0 { 0o1000 << (bit / 3) } else { 0 };
+        mode | match letter {
+            b'-' => 0,
+            b'S' | b'T' => special,
+            b's' | b't' => special | 1 << bit,
+            _ => 1 << bit,
+        }
+    })
+}
+
+/// The mode and the owner of a file that was copied into an image.
+pub(super) fn access_of(metadata: &Metadata) -> Access {
+    let mode = Some(metadata.mode() as u16);
+    Access { mode, user: metadata.uid(), group: metadata.gid() }
 }
 
 /// All entries of the only file system of a source.
@@ -211,7 +249,7 @@ pub(super) fn entries(source: &dyn Source) -> Vec<Entry> {
     assert_eq!(found.systems.len(), 1, "{:?}", found.notices());
     let mut entries = Vec::new();
     let damages = found.systems[0]
-        .list(source, true, &false.into(), &mut |entry| {
+        .list(source, Reach::FreeClusters, &false.into(), &mut |entry| {
             entries.push(entry);
             Ok(())
         })
@@ -251,7 +289,7 @@ pub(super) fn survive(volume: &[u8], seal: fn(&mut [u8])) {
         let source = Memory::new("image", image);
         let Ok(found) = find(&source) else { continue };
         for system in &found.systems {
-            let listed = system.list(&source, true, &false.into(), &mut |entry| {
+            let listed = system.list(&source, Reach::FreeClusters, &false.into(), &mut |entry| {
                 if entry.size < 1 << 20 {
                     let mut bytes = 0;
                     let done = read(&source, &entry, &mut |piece| {
@@ -267,7 +305,7 @@ pub(super) fn survive(volume: &[u8], seal: fn(&mut [u8])) {
             });
             assert!(listed.map_or_else(|error| !error.to_string().is_empty(), |_| true));
         }
-        let places = Places::read(&source, &false.into()).unwrap();
+        let places = Places::read(&source, Reach::FreeClusters, &false.into()).unwrap();
         assert!(places.unallocated().iter().all(|range| range.end <= source.length()));
     }
 }

@@ -8,6 +8,7 @@ mod hfs;
 mod iso;
 mod known;
 mod lab;
+mod lost;
 mod ntfs;
 mod places;
 mod xfs;

@@ -1,6 +1,6 @@
 //! NTFS.
 
-use quarrier_files::{Kind, State};
+use quarrier_files::{Kind, Reach, State};
 
 use super::lab::{Clock, Lab, Mounted, content, entries, named, noise, skip};
 
@@ -90,7 +90,7 @@ fn thousands_of_files_are_listed_in_the_order_of_their_records() {
     let system = &quarrier_files::find(&source).unwrap().systems[0];
     for wanted in [0, 1, 1_000, 5_000] {
         let mut paths = Vec::new();
-        let listed = system.list(&source, true, &false.into(), &mut |entry| {
+        let listed = system.list(&source, Reach::FreeClusters, &false.into(), &mut |entry| {
             if paths.len() == wanted {
                 return Err(std::io::ErrorKind::StorageFull.into());
             }

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use quarrier_core::source::{Source, read_full_at};
-use quarrier_files::{Entry, Kind, PlaceState, Places, State};
+use quarrier_files::{Entry, Kind, PlaceState, Places, Reach, State};
 
 use super::lab::{Lab, entries, named, skip};
 
@@ -12,7 +12,7 @@ use super::lab::{Lab, entries, named, skip};
 fn check(lab: &Lab) {
     let source = lab.source();
     let entries = entries(&source);
-    let places = Places::read(&source, &false.into()).unwrap();
+    let places = Places::read(&source, Reach::FreeClusters, &false.into()).unwrap();
     for entry in entries.iter().filter(|entry| entry.kind == Kind::File) {
         for extent in entry.extents() {
             for at in [extent.offset, extent.offset + extent.length - 1] {
@@ -79,7 +79,7 @@ fn unallocated_bytes_of_every_file_system_are_those_that_no_allocated_file_has()
     let compare = |lab: &Lab, kind: &str| {
         let source = lab.source();
         let all = entries(&source);
-        let places = Places::read(&source, &false.into()).unwrap();
+        let places = Places::read(&source, Reach::FreeClusters, &false.into()).unwrap();
         assert_eq!(places.systems()[0].kind.to_string(), kind);
         assert_eq!(places.unallocated_notices(), Vec::<String>::new());
         assert_eq!(places.damages(), [""; 0]);
@@ -138,7 +138,7 @@ fn files_of_a_damaged_folder_count_as_unallocated() {
     let mut image = std::fs::read(lab.path("image")).unwrap();
     image[slot + 26..slot + 28].copy_from_slice(&[0xF0, 0xFF]);
     std::fs::write(lab.path("image"), image).unwrap();
-    let places = Places::read(&lab.source(), &false.into()).unwrap();
+    let places = Places::read(&lab.source(), Reach::FreeClusters, &false.into()).unwrap();
     let damages = places.unallocated_damages();
     assert!(damages.len() == 1 && damages[0].starts_with("/docs: "), "{damages:?}");
     assert!(damages[0].starts_with(&places.damages()[0]), "{damages:?}");
@@ -180,7 +180,7 @@ fn bytes_of_a_record_belong_to_the_file_in_it() {
     }
     let source = lab.source();
     let entries = entries(&source);
-    let places = Places::read(&source, &false.into()).unwrap();
+    let places = Places::read(&source, Reach::FreeClusters, &false.into()).unwrap();
     let small = named(&entries, "/a.txt").extents()[0];
     assert_eq!(places.at(small.offset).file, Some("/a.txt"));
     assert_eq!(places.at(small.offset - 1).file, Some("/$MFT"));

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use quarrier_files::{Kind, Places, State, find};
+use quarrier_files::{Access, Kind, Places, Reach, State, find};
 
 use super::lab::{Lab, content, entries, named, noise, skip};
 
@@ -26,7 +26,7 @@ fn volume(options: &[&str]) -> Option<Lab> {
     }
     let _ = writeln!(
         list,
-        "$\nlink l--777 0 0 docs/deep/leaf.txt\nlong-link l--777 0 0 {long}\npipe p--644 0 0\n$"
+        "$\nlink l--777 0 0 docs/deep/leaf.txt\nlong-link l--777 0 0 {long}\npipe pug644 70000 33\n$"
     );
     lab.put("list", list.as_bytes());
     let args = [&["-q", "-f", "-p", "list"], options, &["image"]].concat();
@@ -114,6 +114,8 @@ fn xfs_of_every_shape_is_as_xfs_db_has_it() {
             let seconds = entry.times.modified.unwrap() / 1_000_000_000;
             assert!((1_577_836_800..4_733_510_400).contains(&seconds), "{seconds}");
         }
+        let pipe = Access { mode: Some(0o016_644), user: 70_000, group: 33 };
+        assert_eq!(named(&all, "/pipe").access, pipe);
         assert_eq!(content(&source, named(&all, "/link")), b"docs/deep/leaf.txt");
         assert_eq!(content(&source, named(&all, "/long-link")), "x".repeat(700).as_bytes());
 
@@ -126,7 +128,7 @@ fn xfs_of_every_shape_is_as_xfs_db_has_it() {
             .map(|group| number(&said(&lab, &[&format!("agf {group}"), "p freeblks"]).unwrap()))
             .sum();
         assert_eq!(free.bytes(), blocks * block_bytes, "{shape:?}");
-        let places = Places::read(&source, &false.into()).unwrap();
+        let places = Places::read(&source, Reach::FreeClusters, &false.into()).unwrap();
         assert_eq!(places.unallocated_notices(), Vec::<String>::new());
         assert_eq!(places.damages(), [""; 0]);
         for entry in all.iter().filter(|entry| entry.kind == Kind::File) {
