@@ -432,7 +432,7 @@ impl FindingSink {
     fn in_sources(&mut self, request: &quarrier::Search, sources: &Sources) -> Result<(), Failure> {
         let opener = host::opener(&self.stop);
         let mut running = None;
-        for opened in sources.open(&opener) {
+        for opened in sources.open_packed(&opener, request.packed()) {
             let mut opened = opened?;
             self.report.add_notices(opened.notice_line());
             let running = match &mut running {

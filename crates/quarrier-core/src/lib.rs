@@ -66,6 +66,8 @@ pub mod lzfse;
 
 pub mod meminfo;
 
+pub mod scratch;
+
 pub mod threads;
 
 mod error;

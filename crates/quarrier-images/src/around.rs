@@ -8,6 +8,7 @@ use quarrier_core::source::{self, Source};
 use quarrier_core::{Error, Result};
 
 use crate::fault::refused;
+use crate::scratch::{PART_BYTES_MAX, ScratchFolder};
 
 /// Maximum length of a chain of differencing disks.
 const CHAIN_MAX: usize = 128;
@@ -54,6 +55,12 @@ pub trait Siblings: Send + Sync {
         let _ = index;
     }
 
+    /// Returns the folder in which to unpack images in compressed files that allow only sequential
+    /// reading; `None` to refuse such images.
+    fn scratch(&self) -> Option<&ScratchFolder> {
+        None
+    }
+
     /// Returns the path of the image itself, if it is a file.
     fn path(&self) -> Option<&Path> {
         None
@@ -71,13 +78,21 @@ pub trait Siblings: Send + Sync {
 pub struct FolderSiblings {
     path: PathBuf,
     direct: bool,
+    scratch: Option<ScratchFolder>,
 }
 
 impl FolderSiblings {
     /// Creates the folder of the image `path`. With `direct`, files are read with direct I/O, which
     /// bypasses the page cache.
     pub fn new(path: &Path, direct: bool) -> Self {
-        FolderSiblings { path: path.to_path_buf(), direct }
+        FolderSiblings { path: path.to_path_buf(), direct, scratch: None }
+    }
+
+    /// Unpacks images in `folder` where necessary.
+    #[must_use]
+    pub fn unpacking_in(mut self, folder: ScratchFolder) -> Self {
+        self.scratch = Some(folder);
+        self
     }
 
     fn folder(&self) -> &Path {
@@ -102,6 +117,10 @@ impl Siblings for FolderSiblings {
         let mut names: Vec<String> = names.collect();
         names.sort_unstable();
         names
+    }
+
+    fn scratch(&self) -> Option<&ScratchFolder> {
+        self.scratch.as_ref()
     }
 
     fn path(&self) -> Option<&Path> {
@@ -145,6 +164,11 @@ impl<'a> Around<'a> {
     pub(crate) fn keeper(&self) -> Option<&'a dyn Siblings> {
         let is_first = self.chain.is_empty() && self.depth <= 1;
         Some(self.beside).filter(|beside| is_first && beside.keeps_indexes())
+    }
+
+    /// Maximum size of a part of a compressed file to hold in memory.
+    pub(crate) fn part_bytes_max(&self) -> u64 {
+        self.beside.scratch().map_or(PART_BYTES_MAX, ScratchFolder::longest_part_bytes)
     }
 
     /// Opens the file that `image` refers to, beside it. A folder in the name is ignored: it was on

@@ -24,6 +24,17 @@ pub(crate) fn invalid(why: impl Into<String>) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, why.into())
 }
 
+/// An error of bytes unpacked up to `end`; other errors than damage stay as they are.
+pub(crate) fn damaged_inside(error: &io::Error, end: u64) -> io::Error {
+    use io::ErrorKind::{InvalidData, InvalidInput, Other, UnexpectedEof};
+    match error.kind() {
+        InvalidData | InvalidInput | Other | UnexpectedEof => {
+            invalid(format!("damaged: {error}; nothing after byte {end} could be decompressed"))
+        }
+        kind => io::Error::new(kind, error.to_string()),
+    }
+}
+
 /// Reads `length` bytes of the structure `what` at `offset`.
 ///
 /// # Errors

@@ -105,9 +105,17 @@ impl Kind {
         if begun.is_some_and(|kind| !kind.may_be_inside()) {
             return (begun, None);
         }
-        let may_end =
-            !is_far || begun.is_some() || has_ending(file.name()) || head.first() == Some(&0x78);
+        let may_end = !is_far
+            || begun.is_some()
+            || Kind::has_footer(file.name())
+            || head.first() == Some(&0x78);
         (may_end.then(|| ended(file)).flatten().or(begun), notice_of(head))
+    }
+
+    /// Whether a file has the extension of a format with a footer.
+    pub(crate) fn has_footer(name: &str) -> bool {
+        let name = name.to_ascii_lowercase();
+        [".dmg", ".vhd", ".avhd", ".aff4"].iter().any(|ending| name.ends_with(ending))
     }
 
     /// Whether a file inside an image may begin like this, so that its end must be probed first.
@@ -187,12 +195,6 @@ fn ended(file: &dyn Source) -> Option<Kind> {
         () if zip_comment => Some(Kind::Aff4),
         () => None,
     }
-}
-
-/// Whether a file has the extension of a format with a footer.
-fn has_ending(name: &str) -> bool {
-    let name = name.to_ascii_lowercase();
-    [".dmg", ".vhd", ".avhd", ".aff4"].iter().any(|ending| name.ends_with(ending))
 }
 
 /// Other compressed or encrypted formats, by magic number, with a remedy.

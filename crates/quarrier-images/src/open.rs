@@ -1,6 +1,6 @@
 //! Opens a file as the disk that it wraps, by its first and last bytes.
 
-use std::io::{Cursor, Read};
+use std::io::Read;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -11,7 +11,7 @@ use crate::around::{Around, Siblings};
 use crate::ewf::{EwfSource, following};
 use crate::fault::refused;
 use crate::kind::Kind;
-use crate::packed::{self, Packed};
+use crate::packed::{self, Packed, Sequential};
 use crate::{aff4, dmg, ewf2, parallels, qcow2, vdi, vhd, vhdx, vmdk};
 
 /// Maximum layers of compression.
@@ -25,8 +25,8 @@ const HEAD_BYTES: u64 = 512;
 pub enum Content {
     /// Random access to the bytes of the disk, or of the file itself if it wraps none.
     Disk(Arc<dyn Source>),
-    /// Sequential access only, for compression without random access.
-    Stream(Box<dyn Read + Send>),
+    /// Sequential access, for compression without random access, unless it is unpacked.
+    Stream(Sequential),
 }
 
 /// An opened file.
@@ -63,10 +63,13 @@ fn open_disk(file: Arc<dyn Source>, around: &Around<'_>) -> Result<Arc<dyn Sourc
     let Some(kind) = Kind::of(&*file, around.beside.is_far()) else { return Ok(file) };
     match open_as(kind, Arc::clone(&file), around)?.content {
         Content::Disk(disk) => Ok(disk),
-        Content::Stream(_) => Err(refused(
-            &*file,
-            "is compressed so that it can only be read sequentially; decompress it first",
-        )),
+        Content::Stream(sequential) => match around.beside.scratch() {
+            Some(folder) => sequential.unpacked(folder).map(|(disk, _)| disk),
+            None => Err(refused(
+                &*file,
+                "is compressed so that it can only be read sequentially; decompress it first",
+            )),
+        },
     }
 }
 
@@ -135,17 +138,53 @@ fn unpacked(kind: Kind, file: &Arc<dyn Source>, around: &Around<'_>) -> Result<I
                 Ok(Image { content: Content::Disk(inner), kind: Some(kind), notice })
             }
         },
-        Packed::InOrder(mut reader) => {
-            let mut head = Vec::new();
-            let read = reader.by_ref().take(HEAD_BYTES).read_to_end(&mut head);
-            read.map_err(|error| Error::io(file.name(), "unpack", error))?;
-            if Kind::of(&Memory::new("", &head[..]), true).is_some() {
-                let reason = "contains an image, compressed so that it can only be read sequentially; decompress it \
-                              first, and name what comes out";
-                return Err(refused(&**file, reason));
+        Packed::InOrder(sequential) => match is_image(file, &sequential)? {
+            true => image_inside(file, &sequential, &around),
+            false => {
+                let content = Content::Stream(sequential);
+                Ok(Image { content, kind: Some(kind), notice: None })
             }
-            let content = Content::Stream(Box::new(Cursor::new(head).chain(reader)));
-            Ok(Image { content, kind: Some(kind), notice: None })
+        },
+    }
+}
+
+/// Whether an image may be inside, so that it must be read at any offset: its first bytes, or the name of
+/// a format with a footer, suggest it.
+fn is_image(file: &Arc<dyn Source>, sequential: &Sequential) -> Result<bool> {
+    let mut head = Vec::new();
+    let read = sequential.reader()?.take(HEAD_BYTES).read_to_end(&mut head);
+    read.map_err(|error| Error::io(file.name(), "unpack", error))?;
+    let has_footer = Kind::has_footer(unpacked_name(file.name()));
+    Ok(has_footer || Kind::of(&Memory::new("", &head[..]), true).is_some())
+}
+
+/// Opens what a compressed file contains, unpacked to a temporary file.
+fn image_inside(
+    file: &Arc<dyn Source>,
+    sequential: &Sequential,
+    around: &Around<'_>,
+) -> Result<Image> {
+    let Some(folder) = around.beside.scratch() else {
+        let reason = "contains an image, compressed so that it can only be read sequentially; \
+                      decompress it first, and name what comes out";
+        return Err(refused(&**file, reason));
+    };
+    let (inner, notice) = sequential.unpacked(folder)?;
+    // To probe the end would unpack all of it.
+    let probes_end = Kind::has_footer(unpacked_name(file.name()));
+    match Kind::and_notice(&*inner, !probes_end) {
+        (Some(within), _) => {
+            let image = open_as(within, inner, around)?;
+            Ok(Image { notice: notice.or(image.notice), ..image })
+        }
+        (None, inside) => {
+            let notice = notice.or(inside);
+            Ok(Image { content: Content::Disk(inner), kind: Some(sequential.kind()), notice })
         }
     }
+}
+
+/// The name of a compressed file without the extension of its compression.
+fn unpacked_name(name: &str) -> &str {
+    [".xz", ".zst"].iter().find_map(|ending| name.strip_suffix(ending)).unwrap_or(name)
 }

@@ -17,6 +17,11 @@ pub(crate) fn opener(options: OpenOptions, stop: &Arc<AtomicBool>) -> Opener {
     Opener::new(options, &Environment::of_process(), stop)
 }
 
+/// Returns the current environment.
+pub(crate) fn environment() -> Environment {
+    Environment::of_process()
+}
+
 /// Returns the current environment, and the machine.
 pub(crate) fn environment_and_machine() -> (Environment, Machine) {
     (Environment::of_process(), machine().clone())

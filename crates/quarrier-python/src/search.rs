@@ -207,7 +207,7 @@ fn in_sources(
     let mut running = None;
     let mut found = SearchResult::of(request.patterns());
     let mut notices = Vec::new();
-    for opened in sources.open(&opener) {
+    for opened in sources.open_packed(&opener, request.packed()) {
         let mut opened = opened?;
         notices.extend(opened.notice_line());
         let running = match &mut running {

@@ -101,7 +101,7 @@ fn open(
         return local(host::opener(options, stop).open(&named)?);
     };
     let remote = remote_of(options)?;
-    match open_url(&remote, url, &[], stop)? {
+    match open_url(&remote, url, &host::environment(), stop)? {
         OpenedSource::Remote(source) => Ok((Kind::Remote { source, _remote: remote }, None)),
         image => local(image),
     }

@@ -5,7 +5,7 @@ mod netrc;
 mod profile;
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use files::{CredentialFiles, Places};
@@ -16,7 +16,8 @@ use files::{CredentialFiles, Places};
 /// `HTTP_PROXY` in capitals is ignored, since a web server sets it from a header of its clients.
 /// Credentials are also in files, which are read when a source that may need them is opened: profiles of
 /// AWS in `~/.aws`, and `~/.netrc` or the file that `NETRC` names.
-/// `QUARRIER_CACHE` names the folder for fetched bytes; `QUARRIER_OFFLINE`, unless it is empty or 0,
+/// `TMPDIR` names the folder for temporary files,
+/// `QUARRIER_CACHE` the folder for fetched bytes; `QUARRIER_OFFLINE`, unless it is empty or 0,
 /// forbids requests.
 #[derive(Clone, Default, PartialEq, Eq)]
 #[must_use]
@@ -26,6 +27,7 @@ pub struct Environment {
     files: Option<Places>,
     cache_folder: Option<PathBuf>,
     remote_cache: Option<PathBuf>,
+    temporary: Option<PathBuf>,
     is_offline: bool,
 }
 
@@ -49,6 +51,7 @@ impl Environment {
             files: Some(Places { home, netrc }),
             cache_folder: cache.or(in_home).map(|folder| folder.join("quarrier")),
             remote_cache: set("QUARRIER_CACHE").map(PathBuf::from),
+            temporary: set("TMPDIR").map(PathBuf::from),
             is_offline: set("QUARRIER_OFFLINE").is_some_and(|value| value != "0"),
         }
     }
@@ -77,6 +80,14 @@ impl Environment {
         self.remote_cache.as_ref()
     }
 
+    /// The folder for temporary files, which may be as large as a disk: the one that `TMPDIR` names, or
+    /// `/var/tmp`, since `/tmp` is often in memory.
+    pub fn temporary_folder(&self) -> &Path {
+        let default = || [Path::new("/var/tmp"), Path::new("/tmp")];
+        let found = || default().into_iter().find(|folder| folder.is_dir());
+        self.temporary.as_deref().or_else(found).unwrap_or(Path::new("/tmp"))
+    }
+
     /// Whether the environment forbids requests.
     pub(crate) fn is_offline(&self) -> bool {
         self.is_offline
@@ -100,6 +111,7 @@ impl std::fmt::Debug for Environment {
             .field("remote", &names)
             .field("cache_folder", &self.cache_folder)
             .field("remote_cache", &self.remote_cache)
+            .field("temporary", &self.temporary)
             .field("is_offline", &self.is_offline)
             .finish()
     }

@@ -155,6 +155,81 @@ fn an_image_gives_the_rows_and_files_of_its_disk_under_any_name() {
     }
 }
 
+/// A frame of Zstandard with these bytes and then zeros, more than 128 MiB in all.
+fn long_zst(bytes: &[u8]) -> Vec<u8> {
+    const BLOCK: usize = 128 << 10;
+    let (data, zeros) = (bytes.chunks(BLOCK), 1025);
+    let length = (bytes.len() + zeros * BLOCK) as u32;
+    // Its header: the magic number, a length of four bytes and no checksum, a window of one MiB.
+    let mut frame = vec![0x28, 0xB5, 0x2F, 0xFD, 0x80, 0x50];
+    frame.extend(length.to_le_bytes());
+    for block in data {
+        frame.extend(&((block.len() as u32) << 3).to_le_bytes()[..3]);
+        frame.extend(block);
+    }
+    // Blocks of one byte, repeated.
+    for number in 1..=zeros {
+        let header = (BLOCK as u32) << 3 | 2 | u32::from(number == zeros);
+        frame.extend(&header.to_le_bytes()[..3]);
+        frame.push(0);
+    }
+    frame
+}
+
+#[test]
+fn a_frame_that_is_too_long_for_memory_gives_the_rows_and_files_of_its_disk() {
+    let disk = disk();
+    let lab = Lab::new();
+    lab.put_sparse("f", disk.len() as u64 + (1025 << 17), &[(0, &disk)]);
+    lab.put("disk.zst", long_zst(&disk));
+    lab.put("inside.zst", long_zst(&qcow2(&disk)));
+    let server = Server::with(vec![("disk.zst", long_zst(&disk))]);
+    let files = carved(&lab, "f", "raw");
+    assert!(files.len() >= 5, "{}", files.len());
+    for (number, name) in ["disk.zst", &server.url, "inside.zst"].into_iter().enumerate() {
+        assert_eq!(rows(&lab, name), rows(&lab, "f"), "{name}");
+        assert!(carved(&lab, name, &format!("out{number}")) == files, "{name}");
+    }
+    let part = ["token", "--range", "1M..140M", "-c"];
+    let of_part = |name: &str| lab.search(part.into_iter().chain([name])).text().to_string();
+    assert_eq!(of_part("disk.zst"), of_part("f"));
+    // A search from the start needs no temporary file, everything else says where it needs one.
+    let without = |args: &[&str]| {
+        let mut command = lab.command(args);
+        command.env("TMPDIR", lab.path("missing"));
+        run(command, b"")
+    };
+    let ran = without(&["search", "-c", "<token>", "disk.zst"]);
+    assert_eq!(ran.is_clean().text().trim(), "4  <token>");
+    for command in [&["carve", "disk.zst", "-o", "no"][..], &["search", "a", "inside.zst"]] {
+        without(command).refuses(&["cannot create a temporary file in", "missing"]);
+    }
+}
+
+#[test]
+fn a_truncated_long_frame_gives_the_files_before_its_end() {
+    let disk = disk();
+    let lab = Lab::with(&disk);
+    let packed = long_zst(&disk);
+    lab.put("cut.zst", &packed[..packed.len() - 2000]);
+    let files = carved(&lab, "f", "raw");
+    let ran = carve(&lab, &["cut.zst", "-o", "out"]);
+    let lines: Vec<&str> = ran.stderr.lines().collect();
+    let [damage, range] = lines[..] else { panic!("{ran:?}") };
+    let (_, end) =
+        damage.split_once("cut.zst: damaged: incomplete frame; nothing after byte ").unwrap();
+    let end: u64 = end.split(' ').next().unwrap().parse().unwrap();
+    assert!(end > 64 << 20, "{damage}");
+    let unread = format!("bytes {end}..{} could not be read", end + 1);
+    assert!(ran.code == Some(3) && range.ends_with(&unread), "{ran:?}");
+    let names = |files: Vec<(String, String)>| -> Vec<String> {
+        let names = files.into_iter().map(|(name, _)| name);
+        names.filter(|name| name.ends_with(".gif")).collect()
+    };
+    let found = tree(&lab.path("out")).into_iter().map(|(name, _)| (name, String::new())).collect();
+    assert_eq!(names(found), names(files));
+}
+
 #[test]
 fn every_container_of_qemu_gives_the_rows_of_its_disk() {
     let disk = disk();

@@ -6,17 +6,19 @@
 //! ```
 //!
 //! A span is an independently decompressible unit: a block of xz or bzip2, a frame of Zstandard, or the
-//! bytes between two points of an index that is built when gzip is opened.
+//! bytes between two points of an index that is built when gzip is opened. A file with a span that is too
+//! long is `sequential`; `unpacked` reads it at any offset nevertheless.
 
 mod bzip2;
 mod gzip;
 mod in_order;
 mod kept;
+mod sequential;
 mod spans;
+mod unpacked;
 mod xz;
 mod zstd;
 
-use std::io::Read;
 use std::sync::Arc;
 
 use quarrier_core::Result;
@@ -25,15 +27,14 @@ use quarrier_core::source::Source;
 use crate::around::Around;
 use crate::kind::Kind;
 
-/// Maximum size of a span held in memory; a file with a longer one is only read sequentially.
-const SPAN_BYTES_MAX: u64 = 128 << 20;
+pub use sequential::Sequential;
 
 /// An opened compressed file.
 pub(crate) enum Packed {
     /// Random access to its bytes, and a notice to show.
     Anywhere(Arc<dyn Source>, Option<String>),
     /// Sequential access to its bytes.
-    InOrder(Box<dyn Read + Send>),
+    InOrder(Sequential),
 }
 
 /// Opens a file with the compression `kind`.
@@ -43,7 +44,7 @@ pub(crate) enum Packed {
 pub(crate) fn open(kind: Kind, file: &Arc<dyn Source>, around: &Around<'_>) -> Result<Packed> {
     match kind {
         Kind::Bzip2 => bzip2::open(file, around),
-        Kind::Xz => xz::open(file),
+        Kind::Xz => xz::open(file, around),
         Kind::Zstd => zstd::open(file, around),
         _ => gzip::open(file, around),
     }

@@ -12,11 +12,13 @@ use quarrier_core::Result;
 use quarrier_core::source::{Source, read_full_at};
 use quarrier_core::varint;
 
-use super::in_order::InOrder;
+use super::Packed;
+use super::sequential::{Sequential, XZ_MEMORY_KIB_MAX as MEMORY_KIB_MAX};
 use super::spans::{Spans, Unpack};
-use super::{Packed, SPAN_BYTES_MAX};
+use crate::around::Around;
 use crate::bytes::u32_le;
 use crate::fault::{damaged, invalid, structure};
+use crate::kind::Kind;
 
 const HEADER_BYTES: u64 = 12;
 /// Maximum size of a number, which has seven bits per byte.
@@ -25,8 +27,6 @@ const MAGIC: &[u8; 6] = b"\xFD7zXZ\0";
 /// Maximum size of an index, which has a few bytes per block.
 const INDEX_BYTES_MAX: u64 = 256 << 20;
 const BLOCKS_MAX: usize = 1 << 24;
-/// Decoder memory limit in KiB: `xz -9` has a dictionary of 64 MiB.
-const MEMORY_KIB_MAX: u32 = 200 << 10;
 
 /// A block in the file.
 struct Block {
@@ -38,12 +38,21 @@ struct Block {
 }
 
 /// Opens a file with random access, unless one of its blocks is too long to cache, as in a file
-/// compressed by a single thread.
-pub(super) fn open(file: &Arc<dyn Source>) -> Result<Packed> {
-    let blocks = blocks(&**file)?;
-    if blocks.iter().any(|block| block.unpacked_bytes.max(block.bytes) > SPAN_BYTES_MAX) {
-        let reader = XzReader::new_mem_limit(InOrder::new(file), true, MEMORY_KIB_MAX);
-        return Ok(Packed::InOrder(Box::new(reader)));
+/// compressed by a single thread, or its end is damaged.
+pub(super) fn open(file: &Arc<dyn Source>, around: &Around<'_>) -> Result<Packed> {
+    let in_order = |length| Sequential::new(Kind::Xz, file, length);
+    let blocks = match blocks(&**file) {
+        Ok(blocks) => blocks,
+        Err(error) if around.is_stopped() => return Err(error),
+        Err(error) => {
+            let rest = Some(in_order(None)).filter(Sequential::begins);
+            return rest.map(Packed::InOrder).ok_or(error);
+        }
+    };
+    let bytes_max = around.part_bytes_max();
+    if blocks.iter().any(|block| block.unpacked_bytes.max(block.bytes) > bytes_max) {
+        let length = blocks.iter().map(|block| block.unpacked_bytes).sum();
+        return Ok(Packed::InOrder(in_order(Some(length))));
     }
     let (mut starts, mut end) = (Vec::new(), 0u64);
     for block in &blocks {

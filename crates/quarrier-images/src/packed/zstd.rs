@@ -1,10 +1,10 @@
 //! Zstandard, frame by frame: `pzstd` and the seekable format write many frames. A file with a single
-//! long frame, as `zstd` writes it, is read sequentially.
+//! long frame, as `zstd` writes it, is read sequentially, or unpacked.
 //!
 //! Frames written by `pzstd`, and by `zstd` from a pipe, do not state their length: these are
 //! decompressed once when the file is opened, on all cores.
 
-use std::io::{self, BufReader, Read};
+use std::io::{self, Read};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -14,20 +14,20 @@ use quarrier_core::sync::lock;
 use quarrier_core::threads::team;
 use quarrier_core::{Error, Result};
 
+use super::Packed;
 use super::in_order::InOrder;
+use super::sequential::{Sequential, WINDOW_LOG_MAX};
 use super::spans::{Spans, Unpack};
-use super::{Packed, SPAN_BYTES_MAX};
 use crate::around::Around;
 use crate::bytes::{u16_le, u32_le, u64_le};
 use crate::fault::{damaged, invalid, room};
+use crate::kind::Kind;
 use crate::unpack::Unpacker;
 
 const MAGIC: u32 = 0xFD2F_B528;
 /// The magic number of skippable frames; the lowest four bits vary.
 const SKIPPED: u32 = 0x184D_2A50;
 const FRAMES_MAX: usize = 1 << 22;
-/// 128 MiB, the limit of zstd itself.
-const WINDOW_LOG_MAX: u32 = 27;
 
 /// A frame in the file.
 #[derive(Debug, Clone, Copy)]
@@ -40,12 +40,26 @@ struct Frame {
 
 /// Opens a file with random access if it has several frames, none of them too long to cache.
 pub(super) fn open(file: &Arc<dyn Source>, around: &Around<'_>) -> Result<Packed> {
-    let Some(frames) = frames(&**file, around)? else { return in_order(file) };
-    let Some(frames) = measured(file, frames, around)? else { return in_order(file) };
+    let in_order = |length| Sequential::new(Kind::Zstd, file, length);
+    let frames = match frames(&**file, around) {
+        Ok(Some(frames)) => frames,
+        Ok(None) => {
+            let length = stated(&**file, around)?;
+            return Ok(Packed::InOrder(in_order(length)));
+        }
+        Err(error) if around.is_stopped() => return Err(error),
+        Err(error) => {
+            let rest = Some(in_order(None)).filter(Sequential::begins);
+            return rest.map(Packed::InOrder).ok_or(error);
+        }
+    };
+    let Some(frames) = measured(file, frames, around)? else {
+        return Ok(Packed::InOrder(in_order(None)));
+    };
     let (mut starts, mut end, mut kept) = (Vec::new(), 0u64, Vec::new());
     for frame in frames {
-        let Some(bytes) = frame.unpacked_bytes.filter(|&bytes| bytes <= SPAN_BYTES_MAX) else {
-            return in_order(file);
+        let Some(bytes) = frame.unpacked_bytes else {
+            return Ok(Packed::InOrder(in_order(None)));
         };
         if bytes > 0 {
             starts.push(end);
@@ -57,16 +71,23 @@ pub(super) fn open(file: &Arc<dyn Source>, around: &Around<'_>) -> Result<Packed
     Ok(Packed::Anywhere(Arc::new(Spans::new(file.name(), starts, end, None, unpack)), None))
 }
 
-fn in_order(file: &Arc<dyn Source>) -> Result<Packed> {
-    let failed = |error| Error::io(file.name(), "unpack", error);
-    let plain: Box<dyn Read + Send> = Box::new(decoder(InOrder::new(file)).map_err(failed)?);
-    Ok(Packed::InOrder(plain))
-}
-
-fn decoder<R: Read>(packed: R) -> io::Result<Decoder<'static, BufReader<R>>> {
-    let mut decoder = Decoder::new(packed)?;
-    decoder.window_log_max(WINDOW_LOG_MAX)?;
-    Ok(decoder)
+/// The length of all frames, if each of them states its own. The headers of all blocks are read for it,
+/// unless each of them would cost a request.
+fn stated(file: &dyn Source, around: &Around<'_>) -> Result<Option<u64>> {
+    let (mut length, mut at) = (0u64, 0);
+    while at < file.length() && !around.beside.is_far() {
+        stopped(file, around)?;
+        at = match frame(file, at, u64::MAX) {
+            Ok(NextFrame::Skipped(bytes)) => at.saturating_add(bytes),
+            Ok(NextFrame::Frame(Frame { bytes, unpacked_bytes: Some(more), .. })) => {
+                length = length.saturating_add(more);
+                at + bytes
+            }
+            // Where a frame is damaged is known once the ones before it are unpacked.
+            Ok(_) | Err(_) => return Ok(None),
+        };
+    }
+    Ok(Some(length).filter(|&length| at >= file.length() && length < i64::MAX as u64))
 }
 
 /// The frames, each with its length; `None` if one is too long, or damaged: then the bytes before the
@@ -86,7 +107,7 @@ fn measured(
     let found = team(0..workers.min(unknown.len()), |_| {
         let mut found = Vec::new();
         while let Some(&index) = unknown.get(next.fetch_add(1, Ordering::Relaxed)) {
-            match length(file, frames[index]).ok().filter(|_| !around.is_stopped()) {
+            match length(file, frames[index], around).ok().filter(|_| !around.is_stopped()) {
                 Some(length) => found.push((index, length)),
                 // The others need not be measured.
                 None => next.store(unknown.len(), Ordering::Relaxed),
@@ -109,11 +130,14 @@ fn measured(
 ///
 /// # Errors
 /// If the frame is damaged or too long.
-fn length(file: &Arc<dyn Source>, frame: Frame) -> io::Result<u64> {
+fn length(file: &Arc<dyn Source>, frame: Frame, around: &Around<'_>) -> io::Result<u64> {
     let packed = InOrder::starting(file, frame.at).take(frame.bytes);
-    let mut plain = decoder(packed)?.single_frame().take(SPAN_BYTES_MAX + 1);
+    let mut decoder = Decoder::new(packed)?;
+    decoder.window_log_max(WINDOW_LOG_MAX)?;
+    let bytes_max = around.part_bytes_max();
+    let mut plain = decoder.single_frame().take(bytes_max + 1);
     match io::copy(&mut plain, &mut io::sink())? {
-        length if length <= SPAN_BYTES_MAX => Ok(length),
+        length if length <= bytes_max => Ok(length),
         _ => Err(invalid("a frame is too long")),
     }
 }
@@ -133,7 +157,8 @@ fn frames(file: &dyn Source, around: &Around<'_>) -> Result<Option<Vec<Frame>>> 
     let (mut frames, mut at) = (Vec::new(), 0);
     while at < file.length() {
         stopped(file, around)?;
-        let found = frame(file, at).map_err(|error| damaged(file, at, error.to_string()))?;
+        let found = frame(file, at, around.part_bytes_max());
+        let found = found.map_err(|error| damaged(file, at, error.to_string()))?;
         at = match found {
             NextFrame::TooLong => return Ok(None),
             NextFrame::Skipped(bytes) => at.saturating_add(bytes),
@@ -156,8 +181,9 @@ enum NextFrame {
     TooLong,
 }
 
-/// Parses the frame at `at`: its header, and the headers of its blocks.
-fn frame(file: &dyn Source, at: u64) -> io::Result<NextFrame> {
+/// Parses the frame at `at`: its header, and the headers of its blocks, unless it has more than
+/// `bytes_max` bytes.
+fn frame(file: &dyn Source, at: u64, bytes_max: u64) -> io::Result<NextFrame> {
     let mut head = [0; 18];
     let read = read_full_at(file, at, &mut head)?;
     let magic = u32_le(&head, 0);
@@ -181,7 +207,7 @@ fn frame(file: &dyn Source, at: u64) -> io::Result<NextFrame> {
     if dictionary_bytes > 0 {
         return Err(invalid("it was compressed with a dictionary, which it does not contain"));
     }
-    if size.is_some_and(|size| size > SPAN_BYTES_MAX) {
+    if size.is_some_and(|size| size > bytes_max) {
         return Ok(NextFrame::TooLong);
     }
     let mut next = at + (size_at + size_bytes) as u64;
@@ -197,7 +223,7 @@ fn frame(file: &dyn Source, at: u64) -> io::Result<NextFrame> {
             _ => header >> 3,
         };
         next += 3 + u64::from(bytes);
-        if next - at > SPAN_BYTES_MAX {
+        if next - at > bytes_max {
             return Ok(NextFrame::TooLong);
         }
         if header & 1 != 0 {

@@ -56,9 +56,9 @@ pub(crate) fn open_at(path: &Path) -> quarrier_core::Result<(Arc<dyn Source>, Op
     let image = open(file, &FolderSiblings::new(path, false), &[], &AtomicBool::new(false))?;
     match image.content {
         Content::Disk(disk) => Ok((disk, image.kind)),
-        Content::Stream(mut reader) => {
+        Content::Stream(sequential) => {
             let mut bytes = Vec::new();
-            reader.read_to_end(&mut bytes).unwrap();
+            sequential.reader()?.read_to_end(&mut bytes).unwrap();
             Ok((Arc::new(Memory::new("stream", bytes)), image.kind))
         }
     }

@@ -11,4 +11,5 @@ mod lab;
 mod packed;
 mod qemu;
 mod reads;
+mod unpacked;
 mod written;

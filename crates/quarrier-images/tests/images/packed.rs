@@ -139,9 +139,9 @@ fn zstd_frames_of_unknown_length_allow_random_access() {
     // If one is damaged, those before it can still be read in order.
     *frames[4].last_mut().unwrap() ^= 1;
     lab.put("image", &frames.concat());
-    let Content::Stream(mut reader) = content() else { panic!("the damage was not noticed") };
+    let Content::Stream(sequential) = content() else { panic!("the damage was not noticed") };
     let mut found = Vec::new();
-    assert!(reader.read_to_end(&mut found).is_err());
+    assert!(sequential.reader().unwrap().read_to_end(&mut found).is_err());
     assert!(found.len() >= 4 << 20 && media.starts_with(&found));
 }
 
@@ -164,8 +164,26 @@ fn damage_of_a_block_is_of_that_block_alone() {
         }
     }
     assert_eq!(failed, 1);
-    lab.put("raw.xz", &packed[..packed.len() - 5]);
-    assert!(lab.refusal("raw.xz").contains("damaged"), "{}", lab.refusal("raw.xz"));
+}
+
+#[test]
+fn a_truncated_file_is_read_in_order_up_to_its_end() {
+    let Some((lab, media)) = lab(4_000_000, &["xz"]) else { return };
+    assert!(lab.runs("xz", "-k|-1|--block-size=500000|raw"));
+    let frames: Vec<u8> = media.chunks(1 << 20).flat_map(zstd_frame).collect();
+    for packed in [lab.read("raw.xz"), frames] {
+        lab.put("image", &packed[..packed.len() - 50_000]);
+        let path = lab.path("image");
+        let file = Arc::from(quarrier_core::source::open(&path).unwrap());
+        let beside = FolderSiblings::new(&path, false);
+        let content = open(file, &beside, &[], &AtomicBool::new(false)).unwrap().content;
+        let Content::Stream(sequential) = content else { panic!("the damage was not noticed") };
+        let mut found = Vec::new();
+        assert!(sequential.reader().unwrap().read_to_end(&mut found).is_err());
+        assert!(found.len() >= 3_000_000 && media.starts_with(&found), "{}", found.len());
+        lab.put("image", &packed[..30]);
+        assert!(lab.refusal("image").contains("damaged"), "{}", lab.refusal("image"));
+    }
 }
 
 #[test]

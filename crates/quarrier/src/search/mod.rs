@@ -31,6 +31,7 @@ use quarrier_core::pipeline::Access;
 use quarrier_gpu::DeviceChoice;
 use quarrier_search::{EngineName, Options, Pattern, parse_file_until};
 
+use crate::source::Packed;
 use crate::{Error, Machine, Place, Result, read_instructions};
 
 /// A request: the patterns to search for, the bytes to search, and the means. Unset options are chosen
@@ -229,6 +230,14 @@ impl Search {
             false => self.range.start.max(self.starts.start),
         };
         start..self.range.end.min(self.starts.end).max(start)
+    }
+
+    /// How compressed files that allow only sequential reading must be opened for it.
+    pub fn packed(&self) -> Packed {
+        match self.unallocated || self.span() != (0..u64::MAX) {
+            true => Packed::Unpacked,
+            false => Packed::InOrder,
+        }
     }
 
     /// Compiles the set, with a sample of the first place if that is local and no engine was requested.

@@ -8,14 +8,15 @@ use std::sync::{Arc, Mutex};
 
 use quarrier_core::source::{Source, SplitSource};
 use quarrier_core::sync::lock;
-use quarrier_images::{Content, Kind, Siblings};
+use quarrier_images::{Content, Kind, ScratchFolder, Siblings};
 use quarrier_remote::{Counters, Error as RemoteError, Remote, RemoteSource, redacted};
 
 use super::index::IndexFile;
+use super::opener::Packed;
 use super::partition::PartitionSource;
 use super::url::{beside, last_of_url};
 use super::{Announced, Opened};
-use crate::Result;
+use crate::{Environment, Result};
 
 /// An image, or a partition, whose bytes are in remote objects.
 pub struct FarImage {
@@ -62,31 +63,41 @@ impl FarImage {
     }
 }
 
-/// Opens the object at a URL according to its content; formats in `kinds_left` are not unwrapped. Gives
-/// up soon after `stop` becomes true.
+/// Opens the object at a URL according to its content. Gives up soon after `stop` becomes true.
 ///
 /// # Errors
 /// Why the object cannot be opened.
 pub fn open_url(
     remote: &Arc<Remote>,
     url: &str,
-    kinds_left: &[Kind],
-    stop: &AtomicBool,
+    environment: &Environment,
+    stop: &Arc<AtomicBool>,
 ) -> Result<Opened> {
-    open_with(remote, url, kinds_left, None, stop)
+    let scratch = ScratchFolder::new(environment.temporary_folder(), stop);
+    let how = Unwrapping { kinds_left: &[], cache: None, scratch, packed: Packed::Unpacked };
+    open_with(remote, url, &how, stop)
 }
 
-/// Like [`open_url`], with the folder for indexes of compressed images.
+/// How to open an image.
+pub(super) struct Unwrapping<'u> {
+    /// Formats that are not unwrapped.
+    pub(super) kinds_left: &'u [Kind],
+    /// The folder for indexes of compressed images.
+    pub(super) cache: Option<&'u Path>,
+    pub(super) scratch: ScratchFolder,
+    pub(super) packed: Packed,
+}
+
+/// Like [`open_url`], in another way.
 pub(super) fn open_with(
     remote: &Arc<Remote>,
     url: &str,
-    kinds_left: &[Kind],
-    cache: Option<&Path>,
+    how: &Unwrapping<'_>,
     stop: &AtomicBool,
 ) -> Result<Opened> {
     let Parts { file, mut objects, notice } = Parts::open(remote, url, stop)?;
     if is_of_another_format(url)
-        || Kind::of(&*file, true).is_none_or(|kind| kinds_left.contains(&kind))
+        || Kind::of(&*file, true).is_none_or(|kind| how.kinds_left.contains(&kind))
     {
         return Ok(match (objects.len(), objects.pop()) {
             (1, Some(object)) => Opened::Remote(object),
@@ -99,22 +110,24 @@ pub(super) fn open_with(
     }
     // An index is of one object.
     let index = match &objects[..] {
-        [object] => IndexFile::of_object(cache, object),
+        [object] => IndexFile::of_object(how.cache, object),
         _ => None,
     };
-    let beside = UrlSiblings { remote, url, stop, index, opened: Mutex::new(objects) };
-    let image = quarrier_images::open(file, &beside, kinds_left, stop)?;
+    let scratch = &how.scratch;
+    let beside = UrlSiblings { remote, url, stop, index, scratch, opened: Mutex::new(objects) };
+    let image = quarrier_images::open(file, &beside, how.kinds_left, stop)?;
     let objects = quarrier_core::sync::into_inner(beside.opened);
-    Ok(match image.content {
-        Content::Disk(source) => {
-            let image_source = FarImage { source, objects, _remote: Arc::clone(remote) };
-            Opened::FarImage { image: image_source, notice: notice.or(image.notice) }
+    let _remote = Arc::clone(remote);
+    let (source, of_image) = match (image.content, how.packed) {
+        (Content::Disk(source), _) => (source, image.notice),
+        (Content::Stream(sequential), Packed::Unpacked) => sequential.unpacked(scratch)?,
+        (Content::Stream(sequential), Packed::InOrder) => {
+            let reader = Box::new(FarStream { reader: sequential.reader()?, _remote });
+            return Ok(Opened::Stream { name: redacted(url), reader });
         }
-        Content::Stream(reader) => {
-            let reader = Box::new(FarStream { reader, _remote: Arc::clone(remote) });
-            Opened::Stream { name: redacted(url), reader }
-        }
-    })
+    };
+    let image = FarImage { source, objects, _remote };
+    Ok(Opened::FarImage { image, notice: notice.or(of_image) })
 }
 
 /// Maximum number of parts after the first of a split image.
@@ -194,6 +207,7 @@ struct UrlSiblings<'u> {
     url: &'u str,
     stop: &'u AtomicBool,
     index: Option<IndexFile>,
+    scratch: &'u ScratchFolder,
     opened: Mutex<Vec<RemoteSource>>,
 }
 
@@ -218,6 +232,10 @@ impl Siblings for UrlSiblings<'_> {
 
     fn is_far(&self) -> bool {
         true
+    }
+
+    fn scratch(&self) -> Option<&ScratchFolder> {
+        Some(self.scratch)
     }
 
     fn name_of(&self, file: &dyn Source) -> String {

@@ -37,7 +37,7 @@ pub use named::{Named, Sources};
 pub use notes::{LINES_MAX, Notes, RANGES_MAX, unreadable_line};
 pub use object_folder::ObjectFolder;
 pub use objects::selects;
-pub use opener::{OpenOptions, Opener};
+pub use opener::{OpenOptions, Opener, Packed};
 pub use quarrier_remote::RemoteSource;
 pub(crate) use small::{SmallReader, Whole};
 pub use stdin::standard_input;

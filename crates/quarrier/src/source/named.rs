@@ -14,7 +14,7 @@ use quarrier_remote::is_remote;
 
 use super::folder::{Met, files_below};
 use super::objects::is_listing;
-use super::{Opened, Opener, shown};
+use super::{Opened, Opener, Packed, shown};
 use crate::{Error, Result};
 
 /// A source by its name, not opened yet, since thousands of files are opened one at a time.
@@ -239,6 +239,19 @@ impl Sources {
     pub fn open<'s>(&'s self, opener: &'s Opener) -> impl Iterator<Item = Result<Opened>> + 's {
         let named = self.named.iter().flat_map(move |named| opener.listed(named));
         named.map(move |named| opener.open(&named))
+    }
+
+    /// Opens the sources in order, compressed files as `packed` says: see [`Opener::open_packed`].
+    ///
+    /// # Errors
+    /// An error takes the place of a source that cannot be opened.
+    pub fn open_packed<'s>(
+        &'s self,
+        opener: &'s Opener,
+        packed: Packed,
+    ) -> impl Iterator<Item = Result<Opened>> + 's {
+        let named = self.named.iter().flat_map(move |named| opener.listed(named));
+        named.map(move |named| opener.open_packed(&named, packed))
     }
 
     /// Opens the sources in order to read messages: see [`Opener::open_messages`].

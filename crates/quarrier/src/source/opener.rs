@@ -8,11 +8,11 @@ use std::sync::{Arc, Mutex, OnceLock};
 
 use quarrier_core::source::{FileSource, Polled, Source, open_in_order};
 use quarrier_core::sync::{into_inner, lock};
-use quarrier_images::{Content, FolderSiblings, Kind, Siblings};
+use quarrier_images::{Content, FolderSiblings, Kind, ScratchFolder, Siblings};
 use quarrier_messages::kept::is_log;
 use quarrier_remote::{CacheOptions, Header, Options, Remote};
 
-use super::far::{FarImage, open_with};
+use super::far::{FarImage, Unwrapping, open_with};
 use super::following::Following;
 use super::index::IndexFile;
 use super::partition::PartitionSource;
@@ -151,7 +151,16 @@ impl Opener {
     /// # Errors
     /// Why the source cannot be opened.
     pub fn open(&self, named: &Named) -> Result<Opened> {
-        self.open_as(named, &[])
+        self.open_packed(named, Packed::Unpacked)
+    }
+
+    /// Opens a source. `packed` applies to a compressed file that allows only sequential reading, unless an
+    /// image is inside.
+    ///
+    /// # Errors
+    /// Why the source cannot be opened.
+    pub fn open_packed(&self, named: &Named, packed: Packed) -> Result<Opened> {
+        self.open_as(named, &[], packed)
     }
 
     /// Opens a file or an object as its own bytes: does not unwrap an image, nor join the other parts of a
@@ -177,19 +186,21 @@ impl Opener {
     }
 
     /// Opens a source according to its content; formats in `kinds_left` are not unwrapped.
-    fn open_as(&self, named: &Named, kinds_left: &[Kind]) -> Result<Opened> {
+    fn open_as(&self, named: &Named, kinds_left: &[Kind], packed: Packed) -> Result<Opened> {
         match named {
             Named::Stdin => {
                 let reader = Box::new(standard_input());
                 Ok(Opened::Stream { name: "-".to_string(), reader })
             }
-            Named::Path(path) => self.open_path(path, kinds_left),
+            Named::Path(path) => self.open_path(path, kinds_left, packed),
             Named::Stored(run) => Ok(kept::opened_run(run)),
             Named::Url(url) => {
                 let cache = self.options.cache_in(&self.environment);
-                open_with(self.client()?, url, kinds_left, cache.as_deref(), &self.stop)
+                let scratch = self.scratch();
+                let how = Unwrapping { kinds_left, cache: cache.as_deref(), scratch, packed };
+                open_with(self.client()?, url, &how, &self.stop)
             }
-            Named::Objects(url) => self.open_as(&self.only_object(url)?, kinds_left),
+            Named::Objects(url) => self.open_as(&self.only_object(url)?, kinds_left, packed),
             Named::Unlisted(error) => Err(error.clone().into()),
             Named::Partition { of, number } => self.open_partition(of, *number),
             Named::Missing(name) => Err(Error::NotFound { name: name.clone() }),
@@ -200,7 +211,7 @@ impl Opener {
     }
 
     fn open_partition(&self, of: &Named, number: u32) -> Result<Opened> {
-        match self.open_as(of, &[])? {
+        match self.open(of)? {
             Opened::Local { source, notice, beside, .. } => {
                 Ok(local(Box::new(PartitionSource::open(source, number)?), notice, beside))
             }
@@ -223,7 +234,7 @@ impl Opener {
     pub fn open_messages(&self, named: &Named) -> Result<Opened> {
         match named {
             Named::Path(path) if is_log(path) => kept::opened(path),
-            named => self.open_as(named, &UNPACKED_BY_READERS),
+            named => self.open_as(named, &UNPACKED_BY_READERS, Packed::InOrder),
         }
     }
 
@@ -246,7 +257,7 @@ impl Opener {
     }
 
     /// Opens a file according to its content; formats in `kinds_left` are not unwrapped.
-    fn open_path(&self, path: &Path, kinds_left: &[Kind]) -> Result<Opened> {
+    fn open_path(&self, path: &Path, kinds_left: &[Kind], packed: Packed) -> Result<Opened> {
         if let Some(stream) = open_stream(path)? {
             return Ok(stream);
         }
@@ -257,17 +268,24 @@ impl Opener {
         };
         let cache = self.options.cache_in(&self.environment);
         let index = IndexFile::of_file(cache.as_deref(), path);
-        let (beside, opened) = (FolderSiblings::new(path, direct), Mutex::default());
-        let beside = Noted { beside, index, opened };
+        let scratch = self.scratch();
+        let beside = FolderSiblings::new(path, direct).unpacking_in(scratch.clone());
+        let beside = Noted { beside, index, opened: Mutex::default() };
         let image = quarrier_images::open(Arc::from(file), &beside, kinds_left, &self.stop)?;
-        match image.content {
-            Content::Disk(disk) => {
-                Ok(local(Box::new(disk), image.notice, into_inner(beside.opened)))
+        let (disk, notice) = match (image.content, packed) {
+            (Content::Disk(disk), _) => (disk, image.notice),
+            (Content::Stream(sequential), Packed::Unpacked) => sequential.unpacked(&scratch)?,
+            (Content::Stream(sequential), Packed::InOrder) => {
+                let (name, reader) = (path.display().to_string(), sequential.reader()?);
+                return Ok(Opened::Stream { name, reader });
             }
-            Content::Stream(reader) => {
-                Ok(Opened::Stream { name: path.display().to_string(), reader })
-            }
-        }
+        };
+        Ok(local(Box::new(disk), notice, into_inner(beside.opened)))
+    }
+
+    /// Where compressed files are unpacked.
+    fn scratch(&self) -> ScratchFolder {
+        ScratchFolder::new(self.environment.temporary_folder(), &self.stop)
     }
 
     /// The flag that ends requests.
@@ -293,6 +311,15 @@ impl Opener {
     pub fn cache_warning(&self) -> Option<String> {
         self.remote.get().and_then(|remote| remote.cache_warning())
     }
+}
+
+/// How to open compressed files that allow only sequential reading.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Packed {
+    /// As a stream.
+    InOrder,
+    /// Unpacked to a temporary file as they are read.
+    Unpacked,
 }
 
 fn only_files(name: String) -> Error {
@@ -333,6 +360,10 @@ impl Siblings for Noted {
         if let Some(file) = &self.index {
             file.write(index);
         }
+    }
+
+    fn scratch(&self) -> Option<&ScratchFolder> {
+        self.beside.scratch()
     }
 
     fn path(&self) -> Option<&Path> {

@@ -98,7 +98,7 @@ fn found(folder: &Path, case: &Value) -> quarrier::Result<Vec<Value>> {
     let (machine, stop) = (Machine::unknown(), AtomicBool::new(false));
     let opener = opener(case["options"]["direct"].as_bool().unwrap_or(false));
     let mut rows = Vec::new();
-    for opened in Sources::of([named(folder, case)]).open(&opener) {
+    for opened in Sources::of([named(folder, case)]).open_packed(&opener, search.packed()) {
         let mut opened = opened?;
         check_notice(case, &opened);
         let name = shortened(folder, opened.name());

@@ -123,7 +123,11 @@ fn run_until(
     }
     // The set is compiled for a sample of the first source; a sample would consume a pipe.
     let mut first = sources.iter().next().filter(|first| first.is_seekable());
-    let mut opened = first.map(|first| opener.open(first));
+    let open_one = |named: &Named| match search.locates {
+        true => opener.open(named),
+        false => opener.open_packed(named, request.packed()),
+    };
+    let mut opened = first.map(open_one);
     let place = match &mut opened {
         Some(Ok(opened)) => Some(opened.place()),
         Some(Err(_)) | None => None,
@@ -148,8 +152,8 @@ fn run_until(
         outcome: None,
     };
     let mut open = |named: &Named| match first.take_if(|first| std::ptr::eq(*first, named)) {
-        Some(_) => opened.take().unwrap_or_else(|| opener.open(named)),
-        None => opener.open(named),
+        Some(_) => opened.take().unwrap_or_else(|| open_one(named)),
+        None => open_one(named),
     };
     let (done, is_read) = match session.search_all(&sources, &mut open) {
         Ok(done) => done,

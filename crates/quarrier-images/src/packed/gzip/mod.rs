@@ -21,11 +21,12 @@ use quarrier_core::source::{Source, read_full_at};
 use quarrier_core::sync::lock;
 use quarrier_core::{Error, Result};
 
+use super::Packed;
 use super::spans::{Spans, Unpack, first_bytes_max};
-use super::{Packed, SPAN_BYTES_MAX};
 use crate::around::Around;
 use crate::bytes::u32_le;
 use crate::fault::{damaged, invalid};
+use crate::scratch::PART_BYTES_MAX;
 use first::FirstSpans;
 use inflate::{HEADER_BYTES_MAX, Inflate, Snapshot, Stop};
 use kept::CachedIndex;
@@ -199,7 +200,7 @@ impl Index {
     fn is_even(&self, length: u64) -> bool {
         let ends = self.starts.iter().skip(1).copied().chain([length]);
         let mut spans = self.starts.iter().zip(ends).map(|(start, end)| end - start);
-        spans.all(|bytes| bytes <= 4 * self.step_bytes + SPAN_BYTES_MAX / 8)
+        spans.all(|bytes| bytes <= 4 * self.step_bytes + PART_BYTES_MAX / 8)
     }
 
     /// Ends the span of the last point.

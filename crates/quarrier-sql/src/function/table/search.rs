@@ -201,7 +201,7 @@ impl Finder {
         let request = self.of(part);
         let mut running = None;
         let mut is_done = false;
-        for opened in self.sources.open(opener) {
+        for opened in self.sources.open_packed(opener, request.packed()) {
             if is_done || stop.load(Ordering::Relaxed) {
                 break;
             }
