@@ -100,7 +100,8 @@ fn signatures_in_statements_are_neither_in_logs_nor_in_the_status() {
         let said = [cluster.logs(), cluster.status(), text(&spread.stdout)];
         assert!(!said.concat().contains(SECRET), "{sql}: {said:?}");
     }
-    assert!(!cluster.status().contains("\"units_ended\":0"), "{}", cluster.status());
+    let done = cluster.status().matches("\"state\":\"done\"").count();
+    assert!(done >= 6, "{}", cluster.status());
 }
 
 #[test]
