@@ -117,9 +117,9 @@ pub fn exfat() -> Vec<u8> {
     // 20: a lost folder.
     let at = root + 18 * 512;
     image.copy_within(root + 1024..root + 1024 + 96, at);
-    let sum = (0..96).filter(|byte| !matches!(byte, 2 | 3)).fold(0u16, |sum, byte| {
-        sum.rotate_right(1).wrapping_add(image[at + byte].into())
-    });
+    let sum = (0..96)
+        .filter(|byte| !matches!(byte, 2 | 3))
+        .fold(0u16, |sum, byte| sum.rotate_right(1).wrapping_add(image[at + byte].into()));
     put16(&mut image, at + 2, sum);
     image
 }
