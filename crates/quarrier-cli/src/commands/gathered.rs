@@ -12,7 +12,7 @@ use quarrier_units::{
 };
 
 use super::packed::{PackedCarve, PackedRequest, PackedSearch};
-use super::spread::{self, OwnFolder, Spread};
+use super::spread::{self, HasObject, OwnFolder, Spread};
 use crate::cluster::Cluster;
 use crate::host;
 
@@ -142,7 +142,7 @@ impl Gather<'_> {
         &self,
         (job, request): (&str, Vec<u8>),
         (sources, range, unit_bytes): (&Sources, &Range<u64>, u64),
-        (results, has): (&Results, &dyn Fn(&Unit) -> Result<bool, Error>),
+        (results, has): (&Results, &HasObject<'_>),
         stop: &AtomicBool,
     ) -> Result<(), String> {
         let (cluster, at) = (self.cluster, self.at);

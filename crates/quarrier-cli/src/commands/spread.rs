@@ -41,9 +41,11 @@ pub(super) struct Spread<'s> {
     pub(super) request: Vec<u8>,
     pub(super) to: Option<&'s OsStr>,
     pub(super) results: &'s Results,
-    /// Whether a unit has an object.
-    pub(super) has: &'s dyn Fn(&Unit) -> Result<bool, Error>,
+    pub(super) has: &'s HasObject<'s>,
 }
+
+/// Whether a unit has an object.
+pub(super) type HasObject<'h> = dyn Fn(&Unit) -> Result<bool, Error> + 'h;
 
 impl Spread<'_> {
     /// Lets the cluster run all units that have no object.
