@@ -108,7 +108,7 @@ proptest! {
 fn damaged_strides_are_judged_again_or_harmless() {
     let places: Vec<(usize, usize)> = (0..40).map(|at| (at, at * 99_991)).collect();
     let source = image(3, &places);
-    let carver = || Carver::new().workers(1).ranges(vec![0..16 << 20]);
+    let carver = || Carver::new().workers(1).ranges(std::iter::once(0..16 << 20).collect());
     let (files, summary) = run(&carver(), &source);
     let mut first = None;
     let strides = carver().strides(&source, 1);
