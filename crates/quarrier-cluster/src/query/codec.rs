@@ -178,6 +178,7 @@ mod tests {
     }
 
     #[test]
+    #[allow(clippy::disallowed_methods, reason = "a test without its thread has failed")]
     fn what_is_nested_deeper_than_workers_read_is_not_sent() {
         // Statements are planned on stacks that are as large as their text needs.
         let large = std::thread::Builder::new().stack_size(256 << 20);

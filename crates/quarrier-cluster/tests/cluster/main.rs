@@ -1,6 +1,7 @@
 //! Clusters of processes on this machine against one process.
 #![allow(clippy::unwrap_used, reason = "a failed unwrap in a test reports its line")]
 #![allow(clippy::disallowed_methods, reason = "a test without its threads has failed")]
+#![allow(clippy::print_stdout, reason = "long runs print what they measure")]
 
 mod answers;
 mod carved;

@@ -21,6 +21,9 @@ struct Scratch {
     stop: Arc<AtomicBool>,
 }
 
+/// An image, its notice, and its kind.
+type OpenedImage = (Arc<dyn Source>, Option<String>, Option<Kind>);
+
 impl Scratch {
     fn new() -> Self {
         Scratch { folder: tempfile::tempdir().unwrap(), stop: Arc::default() }
@@ -31,10 +34,7 @@ impl Scratch {
     }
 
     /// Opens packed bytes at any offset.
-    fn open(
-        &self,
-        file: Arc<dyn Source>,
-    ) -> Result<(Arc<dyn Source>, Option<String>, Option<Kind>)> {
+    fn open(&self, file: Arc<dyn Source>) -> Result<OpenedImage> {
         let beside =
             FolderSiblings::new(&PathBuf::from("image"), false).unpacking_in(self.folder());
         let image = open(file, &beside, &[], &self.stop)?;
