@@ -531,8 +531,10 @@ fn check(file: Vec<u8>) -> Verdict {
     };
     match disk {
         Content::Disk(disk) => read(&*disk),
-        Content::Stream(reader) => {
-            let _ = io::copy(&mut reader.take(1 << 20), &mut io::sink());
+        Content::Stream(sequential) => {
+            if let Ok(reader) = sequential.reader() {
+                let _ = io::copy(&mut reader.take(1 << 20), &mut io::sink());
+            }
         }
     }
     Verdict::Checked
