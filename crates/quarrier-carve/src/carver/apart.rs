@@ -15,6 +15,7 @@ use quarrier_core::pipeline::Run;
 use quarrier_core::source::Source;
 use serde_json::{Value, json};
 
+use super::Carver;
 use super::account::{Keep, Summary, Times};
 use super::cached::CachedSource;
 use super::candidates::{Candidate, CandidateSearch, Signatures};
@@ -23,7 +24,6 @@ use super::judge::{Judged, Judgement};
 use super::resume::Midway;
 use super::run::CarveRun;
 use super::scheduler::{Scheduler, stride_end};
-use super::{Allowance, Carver};
 use crate::carved::Carved;
 use crate::error::Result;
 use crate::format::{Kind, Verdict};
@@ -210,7 +210,7 @@ impl Carver<'_> {
         let judged = judged.as_array()?.iter().map(|one| self.judged_of(one));
         Some(JudgedPart {
             range: range_of(start, end)?,
-            midway: if midway.is_null() { None } else { Some(midway_of(midway)?) },
+            midway: if midway.is_null() { None } else { Some(Midway::from_json(midway)?) },
             search: PartSearch {
                 candidates: candidates.as_u64()?,
                 hole_bytes: hole_bytes.as_u64()?,
@@ -252,8 +252,7 @@ impl Carver<'_> {
 
 fn part_to_json(part: &JudgedPart) -> Value {
     let JudgedPart { range, midway, search, judgement } = part;
-    let midway = midway
-        .map(|midway| json!([midway.step_bytes, midway.left.fuel_bytes, midway.left.headers_left]));
+    let midway = midway.map(Midway::to_json);
     let unreadable: Vec<Value> =
         search.unreadable.iter().map(|range| json!([range.start, range.end])).collect();
     let search = json!([search.candidates, search.hole_bytes, unreadable]);
@@ -296,14 +295,6 @@ fn verdict_of(value: &Value, kinds: &[Kind]) -> Option<Verdict> {
         Verdict::Broken { sure, at, .. } if sure > at => None,
         verdict => Some(verdict),
     }
-}
-
-fn midway_of(value: &Value) -> Option<Midway> {
-    let [step_bytes, fuel, headers_left] = array(value)?;
-    let fuel: Vec<u64> = fuel.as_array()?.iter().map(Value::as_u64).collect::<Option<_>>()?;
-    let headers_left = u32::try_from(headers_left.as_u64()?).ok()?;
-    let left = Allowance { fuel_bytes: fuel.try_into().ok()?, headers_left };
-    Some(Midway { step_bytes: step_bytes.as_u64()?, left })
 }
 
 fn extent_of(value: &Value) -> Option<Extent> {

@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use serde_json::{Value, json};
+
 use super::{Allowance, BrokenFile, Carver, SkimmedRange};
 use crate::carved::Carved;
 use crate::format::Kind;
@@ -22,6 +24,20 @@ pub struct Midway {
     pub step_bytes: u64,
     /// The remaining fuel for its candidates.
     pub left: Allowance,
+}
+
+impl Midway {
+    pub(crate) fn to_json(self) -> Value {
+        json!([self.step_bytes, self.left.fuel_bytes, self.left.headers_left])
+    }
+
+    pub(crate) fn from_json(value: &Value) -> Option<Self> {
+        let fuel = value.get(1)?.as_array()?.iter();
+        let fuel: Vec<u64> = fuel.map(Value::as_u64).collect::<Option<_>>()?;
+        let headers_left = u32::try_from(value.get(2)?.as_u64()?).ok()?;
+        let left = Allowance { fuel_bytes: fuel.try_into().ok()?, headers_left };
+        Some(Midway { step_bytes: value.get(0)?.as_u64()?, left })
+    }
 }
 
 /// The results of an earlier run's strides. A run that resumes from them has the results that the

@@ -23,9 +23,7 @@ use sha2::{Digest, Sha256};
 use super::Row;
 use super::row::extents_of;
 use crate::carved::{Carved, Status};
-use crate::carver::{
-    Alignment, Allowance, BrokenFile, Carver, EarlierResults, Midway, SkimmedRange, Stride,
-};
+use crate::carver::{Alignment, BrokenFile, Carver, EarlierResults, Midway, SkimmedRange, Stride};
 use crate::view::Extent;
 
 const SUM_DIGITS: usize = 16;
@@ -102,9 +100,7 @@ impl Journal {
             "skimmed": skimmed,
             "seen": stride.alignment.seen,
             "aligned": stride.alignment.aligned,
-            "midway": stride.midway.map(|midway| {
-                json!([midway.step_bytes, midway.left.fuel_bytes, midway.left.headers_left])
-            }),
+            "midway": stride.midway.map(Midway::to_json),
         });
         text += &line_of('S', &done.to_string());
         self.append(text)
@@ -226,7 +222,7 @@ fn take(
             begun.alignment = alignment_of(&value)?;
             begun.midway = match value.get("midway")? {
                 Value::Null => None,
-                midway => Some(midway_of(midway)?),
+                midway => Some(Midway::from_json(midway)?),
             };
             begun.whole.extend(stride.whole);
             begun.broken.extend(stride.broken);
@@ -271,14 +267,6 @@ fn skimmed_of(value: &Value, carver: &Carver<'_>) -> Option<SkimmedRange> {
     let types = types.map(|name| Some(carver.known_as(name.as_str()?, name.as_str()?)?.0));
     let range = number(0)?..number(1)?;
     Some(SkimmedRange::noted(range, types.collect::<Option<_>>()?, number(2)?))
-}
-
-fn midway_of(value: &Value) -> Option<Midway> {
-    let fuel = value.get(1)?.as_array()?.iter();
-    let fuel: Vec<u64> = fuel.map(Value::as_u64).collect::<Option<_>>()?;
-    let headers_left = u32::try_from(value.get(2)?.as_u64()?).ok()?;
-    let left = Allowance { fuel_bytes: fuel.try_into().ok()?, headers_left };
-    Some(Midway { step_bytes: value.get(0)?.as_u64()?, left })
 }
 
 fn alignment_of(value: &Value) -> Option<Alignment> {

@@ -87,7 +87,7 @@ impl Lists<'_, '_> {
     fn list(&mut self, offset: u64) -> Option<Vec<u32>> {
         let length = self.block_bytes;
         self.view.look_at(&[Extent { offset, length }], length);
-        // Most blocks are told from a list by their first numbers.
+        // The first numbers of most blocks show that they are no list.
         let head = self.view.array::<8>(0)?;
         let number =
             |bytes: &[u8]| bytes.first_chunk().map_or(0, |bytes| u32::from_le_bytes(*bytes));
