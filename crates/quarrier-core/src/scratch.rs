@@ -120,7 +120,11 @@ impl ScratchFile {
     }
 }
 
-fn nameless(folder: &Path) -> io::Result<File> {
+/// Creates a file in `folder` that has no name, or loses it at once, to read and to write.
+///
+/// # Errors
+/// The error of the system.
+pub fn nameless(folder: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true).write(true).mode(0o600);
     let flags = OFlags::TMPFILE.bits() as i32;

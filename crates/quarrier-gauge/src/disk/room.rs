@@ -3,14 +3,15 @@
 //! The file is created without a name (`O_TMPFILE`) or loses it at once, so its space is freed however
 //! the process ends. It is only created in folders, so nothing is ever written to a device.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io;
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::os::unix::fs::FileExt;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use quarrier_core::region::AlignedBuffer;
+use quarrier_core::scratch::nameless;
 use rustix::fs::{Advice, FallocateFlags, OFlags};
 use rustix::process::Resource;
 
@@ -281,28 +282,6 @@ fn reserve(file: &File, name: &str, bytes: u64) -> Result<()> {
         Err(Errno::NOSPC | Errno::DQUOT) => Err(no_room(name, bytes, 0)),
         Err(error) => Err(Error::io(name, "reserve room there", error.into())),
     }
-}
-
-fn nameless(folder: &Path) -> io::Result<File> {
-    let mut options = OpenOptions::new();
-    options.read(true).write(true).mode(0o600);
-    let flags = OFlags::TMPFILE.bits() as i32;
-    match options.clone().custom_flags(flags).open(folder) {
-        Ok(file) => Ok(file),
-        // Not every file system supports files without a name.
-        Err(_) => unlinked(folder, options.create_new(true)),
-    }
-}
-
-/// Creates a file and removes its name at once.
-fn unlinked(folder: &Path, options: &OpenOptions) -> io::Result<File> {
-    static NEXT: AtomicU64 = AtomicU64::new(0);
-    let number = NEXT.fetch_add(1, Ordering::Relaxed);
-    let path =
-        folder.join(format!(".quarrier-gauge-{}-{number:x}-{:x}", std::process::id(), seed()));
-    let file = options.open(&path)?;
-    std::fs::remove_file(&path)?;
-    Ok(file)
 }
 
 /// A new seed for each run, so that no storage has seen the bytes before.
