@@ -2,13 +2,16 @@
 
 use std::net::SocketAddr;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full, Limited};
-use hyper::{Method, Request};
+use hyper::body::Incoming;
+use hyper::client::conn::http1::SendRequest;
+use hyper::{Method, Request, Response};
 use hyper_util::rt::TokioIo;
+use quarrier_core::sync::lock;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 
@@ -20,7 +23,14 @@ pub(crate) struct Peer {
     /// Its address, with a number for the host.
     pub(crate) at: String,
     pub(crate) tls: Option<Arc<Tls>>,
+    /// Open connections without a request, for the next ones.
+    idle: Arc<Mutex<Vec<Connection>>>,
 }
+
+type Connection = SendRequest<Full<Bytes>>;
+
+/// Maximum number of open connections without a request.
+const IDLE_MAX: usize = 64;
 
 impl Peer {
     /// The scheduler at an address, with the certificates of a folder.
@@ -29,7 +39,7 @@ impl Peer {
     /// A message for the user.
     pub(crate) fn new(at: &str, tls: Option<&Path>) -> Result<Self, String> {
         let tls = tls.map(Tls::read).transpose()?.map(Arc::new);
-        Ok(Peer { at: address_of(at)?.to_string(), tls })
+        Ok(Peer { at: address_of(at)?.to_string(), tls, idle: Arc::default() })
     }
 
     /// The address for Ballista's clients.
@@ -37,6 +47,50 @@ impl Peer {
         let scheme = if self.tls.is_some() { "https" } else { "http" };
         format!("{scheme}://{}", self.at)
     }
+
+    /// Opens a connection.
+    async fn connect(&self) -> Result<Connection, Fault> {
+        let stream = TcpStream::connect(&self.at).await.map_err(|error| silent(&error))?;
+        // Otherwise requests could wait for the confirmation of earlier ones.
+        let _ = stream.set_nodelay(true);
+        match &self.tls {
+            None => serve(stream).await,
+            Some(tls) => serve(tls.connect(stream).await.map_err(|error| silent(&error))?).await,
+        }
+    }
+
+    /// Sends a request over an open connection, or over a new one.
+    async fn answer(
+        &self,
+        mut request: Request<Full<Bytes>>,
+    ) -> Result<(Connection, Response<Incoming>), Fault> {
+        // In a statement of its own, which ends the lock.
+        while let Some(mut connection) = { lock(&self.idle).pop() } {
+            match connection.try_send_request(request).await {
+                Ok(answer) => return Ok((connection, answer)),
+                // A connection that the scheduler has closed returns the request.
+                Err(mut error) => match error.take_message() {
+                    Some(unsent) => request = unsent,
+                    None => return Err(silent(&error.into_error())),
+                },
+            }
+        }
+        let mut connection = self.connect().await?;
+        let answer = connection.send_request(request).await.map_err(|error| silent(&error))?;
+        Ok((connection, answer))
+    }
+}
+
+/// Starts to speak HTTP over a stream.
+async fn serve(
+    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+) -> Result<Connection, Fault> {
+    let (sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream))
+        .await
+        .map_err(|error| silent(&error))?;
+    // Its errors come with the answers.
+    tokio::spawn(connection);
+    Ok(sender)
 }
 
 /// Maximum size of an answer in bytes.
@@ -133,50 +187,26 @@ async fn within(
 }
 
 async fn send(peer: &Peer, method: Method, path: &str, body: Bytes) -> Result<Bytes, Fault> {
-    let stream = TcpStream::connect(&peer.at).await.map_err(|error| silent(&error))?;
     let request = Request::builder()
         .method(method)
         .uri(path)
         .header("host", &peer.at)
         .body(Full::new(body))
         .map_err(|error| Fault::Refused(error.to_string()))?;
-    match &peer.tls {
-        None => exchange(stream, request).await,
-        Some(tls) => {
-            exchange(tls.connect(stream).await.map_err(|error| silent(&error))?, request).await
-        }
+    let (connection, answer) = peer.answer(request).await?;
+    let status = answer.status();
+    let body = Limited::new(answer.into_body(), ANSWER_BYTES_MAX).collect().await;
+    let body = body.map_err(|error| silent(&error))?.to_bytes();
+    let mut idle = lock(&peer.idle);
+    if idle.len() < IDLE_MAX {
+        idle.push(connection);
+    }
+    match status.is_success() {
+        true => Ok(body),
+        false => Err(Fault::Refused(String::from_utf8_lossy(&body).into_owned())),
     }
 }
 
 fn silent(error: &dyn std::fmt::Display) -> Fault {
     Fault::Silent(error.to_string())
-}
-
-async fn exchange(
-    stream: impl AsyncRead + AsyncWrite + Unpin,
-    request: Request<Full<Bytes>>,
-) -> Result<Bytes, Fault> {
-    let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream))
-        .await
-        .map_err(|error| silent(&error))?;
-    let exchange = async {
-        let answer = sender.send_request(request).await.map_err(|error| silent(&error))?;
-        let status = answer.status();
-        let body = Limited::new(answer.into_body(), ANSWER_BYTES_MAX).collect().await;
-        let body = body.map_err(|error| silent(&error))?.to_bytes();
-        match status.is_success() {
-            true => Ok(body),
-            false => Err(Fault::Refused(String::from_utf8_lossy(&body).into_owned())),
-        }
-    };
-    tokio::pin!(exchange, connection);
-    // The connection makes progress only while it is polled.
-    tokio::select! {
-        biased;
-        answer = &mut exchange => return answer,
-        ended = &mut connection => if let Err(error) = ended {
-            return Err(silent(&error));
-        },
-    }
-    exchange.await
 }
