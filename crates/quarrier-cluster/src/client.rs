@@ -1,6 +1,6 @@
 //! Runs jobs on a cluster.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -23,7 +23,8 @@ use crate::http::{self, Fault, Peer};
 use crate::plan::{Codec, plan};
 use crate::run::{FIRST, LAST, LEFT, REFUSED, STORED, failure_in};
 use crate::scheduler::MESSAGE_BYTES_MAX;
-use crate::task::{Payload, Task};
+use crate::sheet::{self, Slice, Written};
+use crate::task::Payload;
 use crate::tls::Tls;
 
 /// The variable of the environment that names the folder of certificates.
@@ -79,12 +80,7 @@ async fn run(
     check_version(&peer).await?;
     let request = hash_of(&job.request);
     send_request(&peer, &request, job).await?;
-    let mut left: BTreeMap<usize, Task> = job
-        .units
-        .iter()
-        .enumerate()
-        .map(|(index, (unit, at))| (index, Task::new(unit, at)))
-        .collect();
+    let mut left: BTreeSet<usize> = (0..job.units.len()).collect();
     let name = run_name();
     let mut tries = 0;
     while !left.is_empty() {
@@ -95,7 +91,7 @@ async fn run(
             request: request.clone(),
             to: job.to.map(|to: &OsStr| to.as_bytes().to_vec()),
         };
-        match submit(&peer, payload, &mut left, stop, take).await {
+        match submit(&peer, payload, (job, &mut left), stop, take).await {
             Ok(()) if left.is_empty() => {}
             Ok(()) => {
                 return Err(format!(
@@ -122,7 +118,7 @@ async fn run(
 }
 
 async fn send_request(peer: &Peer, hash: &str, job: &ClusterJob<'_>) -> Result<(), String> {
-    let path = format!("/quarrier/requests/{hash}");
+    let path = format!("/quarrier/bodies/{hash}");
     let put = http::put(peer, &path, job.request.clone()).await;
     put.map_err(|fault| format!("{}: the scheduler {fault}", peer.at))
 }
@@ -166,15 +162,14 @@ async fn check_version(peer: &Peer) -> Result<(), String> {
 async fn submit(
     peer: &Peer,
     payload: Payload,
-    left: &mut BTreeMap<usize, Task>,
+    (job, left): (&ClusterJob<'_>, &mut BTreeSet<usize>),
     stop: &AtomicBool,
     take: &mut TakeAnswer<'_>,
 ) -> Result<(), Ended> {
     let fatal = |error: &dyn std::fmt::Display| Ended::Failed(error.to_string());
     let run = payload.run.clone();
-    let units: Vec<(usize, Task)> =
-        left.iter().map(|(index, task)| (*index, task.clone())).collect();
-    let plan = plan(payload, &units).map_err(|error| fatal(&error))?;
+    let slices = send_units(peer, (job, left), stop).await?;
+    let plan = plan(payload, &slices).map_err(|error| fatal(&error))?;
     let config = session_config(&run, peer.tls.as_deref());
     let ballista = config.ballista_config();
     let (session, codec) = (run.clone(), Codec::default());
@@ -205,6 +200,29 @@ async fn submit(
             Some(Ok(batch)) => answers(&batch, left, take).map_err(|reason| fatal(&reason))?,
         }
     }
+}
+
+/// Sends the sheets of the units that are left to the scheduler; returns the slices of the tasks.
+async fn send_units(
+    peer: &Peer,
+    (job, left): (&ClusterJob<'_>, &BTreeSet<usize>),
+    stop: &AtomicBool,
+) -> Result<Vec<Slice>, Ended> {
+    let fatal = |error: &dyn std::fmt::Display| Ended::Failed(error.to_string());
+    let units = left.iter().filter_map(|&index| {
+        let (unit, at) = job.units.get(index)?;
+        Some((index as u64, unit, at.as_os_str()))
+    });
+    let units: Vec<_> = units.collect();
+    let (sheets, slices) = sheet::write(&units).map_err(|error| fatal(&error))?;
+    for Written { hash, bytes } in sheets {
+        if stop.load(Ordering::Relaxed) {
+            return Err(fatal(&"interrupted"));
+        }
+        let put = http::put(peer, &format!("/quarrier/bodies/{hash}"), bytes).await;
+        put.map_err(|fault| Ended::Lost(format!("{}: the scheduler {fault}", peer.at)))?;
+    }
+    Ok(slices)
 }
 
 fn session_config(run: &str, tls: Option<&Tls>) -> SessionConfig {
@@ -299,7 +317,7 @@ impl Watching<'_> {
 /// Passes the answers of a batch on.
 fn answers(
     batch: &RecordBatch,
-    left: &mut BTreeMap<usize, Task>,
+    left: &mut BTreeSet<usize>,
     take: &mut TakeAnswer<'_>,
 ) -> Result<(), String> {
     let damaged = || "a worker sent damaged rows".to_string();
@@ -309,7 +327,7 @@ fn answers(
     let bytes = bytes.as_any().downcast_ref::<BinaryArray>().ok_or_else(damaged)?;
     for at in 0..batch.num_rows() {
         let index = usize::try_from(indexes.value(at)).map_err(|_| damaged())?;
-        if !left.contains_key(&index) {
+        if !left.contains(&index) {
             return Err(format!("the cluster answered twice for unit {index}"));
         }
         let answer = match states.value(at) {

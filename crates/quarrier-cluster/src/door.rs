@@ -1,10 +1,10 @@
-//! What the scheduler offers beside Ballista's service, on the same port: its version, requests, which units
-//! were begun, and its status.
+//! What the scheduler offers beside Ballista's service, on the same port: its version, requests and sheets of
+//! units, which units were begun, and its status.
 //!
 //! ```text
 //!  GET  /quarrier/version            the version of the program
-//!  PUT  /quarrier/requests/SHA256    keeps a request
-//!  GET  /quarrier/requests/SHA256    returns it
+//!  PUT  /quarrier/bodies/SHA256      keeps a request or a sheet
+//!  GET  /quarrier/bodies/SHA256      returns it
 //!  POST /quarrier/begun/RUN/INDEX    a worker begins a unit; returns how often it was begun without an end
 //!  POST /quarrier/ended/RUN/INDEX    a worker ended a unit
 //!  POST /quarrier/cancelled/RUN      the client gave up
@@ -32,8 +32,8 @@ use sha2::{Digest, Sha256};
 /// The scheduler of Ballista with its plans.
 pub(crate) type Server = SchedulerServer<LogicalPlanNode, PhysicalPlanNode>;
 
-/// Maximum size of all requests that are kept, in bytes.
-const REQUESTS_BYTES_MAX: usize = 1 << 30;
+/// Maximum size of all bodies that are kept, in bytes.
+const BODIES_BYTES_MAX: usize = 1 << 30;
 
 /// Maximum number of runs that are remembered.
 const RUNS_MAX: usize = 1_000;
@@ -68,13 +68,13 @@ pub(crate) struct RunOverview {
 /// The door's state.
 #[derive(Default)]
 pub(crate) struct Door {
-    requests: Mutex<Requests>,
+    bodies: Mutex<Bodies>,
     runs: Mutex<Runs>,
 }
 
-/// Requests by their SHA-256, the latest ones.
+/// Requests and sheets by their SHA-256, the latest ones.
 #[derive(Default)]
-struct Requests {
+struct Bodies {
     by_hash: HashMap<String, Bytes>,
     order: VecDeque<String>,
     bytes: usize,
@@ -96,7 +96,7 @@ struct Run {
     ended: usize,
 }
 
-impl Requests {
+impl Bodies {
     fn put(&mut self, hash: String, body: Bytes) {
         if self.by_hash.contains_key(&hash) {
             return;
@@ -104,7 +104,7 @@ impl Requests {
         self.bytes += body.len();
         self.by_hash.insert(hash.clone(), body);
         self.order.push_back(hash);
-        while self.bytes > REQUESTS_BYTES_MAX && self.order.len() > 1 {
+        while self.bytes > BODIES_BYTES_MAX && self.order.len() > 1 {
             let oldest = self.order.pop_front().unwrap_or_default();
             let removed = self.by_hash.remove(&oldest);
             self.bytes -= removed.map_or(0, |body| body.len());
@@ -142,8 +142,8 @@ pub(crate) fn routes(server: Server) -> Router {
     tokio::spawn(end_abandoned(here.clone()));
     Router::new()
         .route("/quarrier/version", get(|| async { quarrier_cli::build() }))
-        .route("/quarrier/requests/{hash}", put(put_request))
-        .route("/quarrier/requests/{hash}", get(get_request))
+        .route("/quarrier/bodies/{hash}", put(put_body))
+        .route("/quarrier/bodies/{hash}", get(get_body))
         .route("/quarrier/begun/{run}/{index}", post(begun))
         .route("/quarrier/ended/{run}/{index}", post(ended))
         .route("/quarrier/cancelled/{run}", post(cancelled))
@@ -153,29 +153,32 @@ pub(crate) fn routes(server: Server) -> Router {
         .with_state(here)
 }
 
-/// The name of a request.
-pub(crate) fn hash_of(request: &[u8]) -> String {
-    hex::encode(&<[u8; 32]>::from(Sha256::digest(request)))
+/// The name of a body.
+pub(crate) fn hash_of(body: &[u8]) -> String {
+    hex::encode(&<[u8; 32]>::from(Sha256::digest(body)))
 }
 
-async fn put_request(
+async fn put_body(
     State(here): State<Here>,
     Path(hash): Path<String>,
     body: Bytes,
 ) -> Result<(), (StatusCode, &'static str)> {
     if hash != hash_of(&body) {
-        return Err((StatusCode::BAD_REQUEST, "the request has another hash"));
+        return Err((StatusCode::BAD_REQUEST, "the body has another hash"));
     }
-    lock(&here.door.requests).put(hash, body);
+    lock(&here.door.bodies).put(hash, body);
     Ok(())
 }
 
-async fn get_request(
+async fn get_body(
     State(here): State<Here>,
     Path(hash): Path<String>,
 ) -> Result<Bytes, (StatusCode, &'static str)> {
-    let found = lock(&here.door.requests).by_hash.get(&hash).cloned();
-    found.ok_or((StatusCode::NOT_FOUND, "the scheduler does not have the request of this job"))
+    let found = lock(&here.door.bodies).by_hash.get(&hash).cloned();
+    found.ok_or((
+        StatusCode::NOT_FOUND,
+        "the scheduler no longer has the request or the units of this job",
+    ))
 }
 
 async fn begun(State(here): State<Here>, Path((run, index)): Path<(String, u64)>) -> String {

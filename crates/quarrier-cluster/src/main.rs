@@ -20,6 +20,7 @@ mod query;
 mod run;
 mod runner;
 mod scheduler;
+mod sheet;
 mod spread;
 mod status;
 mod task;

@@ -1,10 +1,9 @@
-//! The plan of a job: rows that describe units, and an operator that runs them.
+//! The plan of a job: rows that name units on sheets, and an operator that runs them.
 
 use std::fmt;
 use std::sync::Arc;
 
 use ballista_core::serde::BallistaPhysicalExtensionCodec;
-use datafusion::arrow::array::{Array, RecordBatch, StringArray, UInt64Array};
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::datasource::memory::MemorySourceConfig;
@@ -16,27 +15,17 @@ use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, Pla
 use datafusion_proto::physical_plan::{PhysicalExtensionCodec, PhysicalProtoConverterExtension};
 
 use crate::run;
-use crate::task::{Payload, Task, answer_schema, damaged, task_schema};
+use crate::sheet::{Slice, row_of, slice_schema};
+use crate::task::{Payload, answer_schema, damaged};
 
-/// Maximum number of partitions of a plan, each of which is a task with one or more units.
-const PARTITIONS_MAX: usize = 2_000;
-
-/// The plan that runs the units with these indexes.
+/// The plan that runs the units of these slices, each of which is a task.
 ///
 /// # Errors
 /// If memory is short.
-pub(crate) fn plan(payload: Payload, units: &[(usize, Task)]) -> Result<Arc<dyn ExecutionPlan>> {
-    let per_partition = units.len().div_ceil(PARTITIONS_MAX).max(1);
-    let partition = |units: &[(usize, Task)]| -> Result<Vec<RecordBatch>> {
-        let indexes: UInt64Array = units.iter().map(|(index, _)| *index as u64).collect();
-        let tasks = units.iter().map(|(_, task)| serde_json::to_string(task));
-        let tasks: Vec<String> = tasks.collect::<serde_json::Result<_>>().map_err(damaged)?;
-        let columns: Vec<Arc<dyn Array>> =
-            vec![Arc::new(indexes), Arc::new(StringArray::from(tasks))];
-        Ok(vec![RecordBatch::try_new(task_schema(), columns)?])
-    };
-    let partitions = units.chunks(per_partition).map(partition).collect::<Result<Vec<_>>>()?;
-    let input = MemorySourceConfig::try_new_exec(&partitions, task_schema(), None)?;
+pub(crate) fn plan(payload: Payload, slices: &[Slice]) -> Result<Arc<dyn ExecutionPlan>> {
+    let partition = |slice: &Slice| Ok(vec![row_of(slice)?]);
+    let partitions = slices.iter().map(partition).collect::<Result<Vec<_>>>()?;
+    let input = MemorySourceConfig::try_new_exec(&partitions, slice_schema(), None)?;
     Ok(Arc::new(UnitsExec::new(input, Arc::new(payload))))
 }
 
@@ -156,12 +145,14 @@ impl PhysicalExtensionCodec for Codec {
 #[cfg(test)]
 mod tests {
     use ballista_scheduler::state::task_builder::restrict_plan_to_partitions;
+    use datafusion::arrow::array::RecordBatch;
     use datafusion::physical_plan::collect;
     use datafusion_proto::physical_plan::{AsExecutionPlan, DefaultPhysicalProtoConverter};
     use datafusion_proto::protobuf::PhysicalPlanNode;
 
     use super::*;
-    use crate::task::tasks_of;
+    use crate::sheet::slices_of;
+    use crate::sheet::tests::{units, written};
 
     fn payload() -> Payload {
         Payload {
@@ -173,17 +164,8 @@ mod tests {
         }
     }
 
-    fn units(count: usize) -> Vec<(usize, Task)> {
-        let task = |start| Task {
-            at: b"/a\xFFb".to_vec(),
-            name: b"a\xFFb".to_vec(),
-            source: "a?secret=b".to_string(),
-            length: 99,
-            mark: "m".to_string(),
-            start,
-            end: start + 1,
-        };
-        (0..count).map(|index| (index, task(index as u64))).collect()
+    fn slices(count: usize) -> Vec<Slice> {
+        written(&units(count)).1
     }
 
     fn sent(plan: Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
@@ -200,30 +182,37 @@ mod tests {
     #[tokio::test]
     async fn every_task_has_exactly_the_units_of_its_slice() {
         for count in [1, 2, 10, 5_000] {
-            let all = units(count);
+            let all = slices(count);
             let whole = sent(plan(payload(), &all).unwrap());
-            let in_total = partitions(&whole);
-            assert!(in_total <= PARTITIONS_MAX && in_total >= count.min(PARTITIONS_MAX / 2));
+            assert_eq!(partitions(&whole), all.len());
             let mut found = Vec::new();
-            for number in 0..in_total {
+            for number in 0..all.len() {
                 let task = restrict_plan_to_partitions(Arc::clone(&whole), &[number]).unwrap();
                 let task = sent(task);
                 assert_eq!(partitions(&task), 1);
                 let input = Arc::clone(task.children()[0]);
                 assert_eq!(partitions(&input), 1);
                 for batch in collect(input, Arc::default()).await.unwrap() {
-                    found.extend(tasks_of(&batch).unwrap());
+                    found.extend(slices_of(&batch).unwrap());
                 }
             }
-            let all: Vec<(u64, Task)> =
-                all.into_iter().map(|(index, task)| (index as u64, task)).collect();
             assert_eq!(found, all);
         }
     }
 
+    // Messages have a maximum size.
+    #[test]
+    fn the_plan_of_a_million_units_is_small() {
+        let plan = plan(payload(), &slices(1_000_000)).unwrap();
+        let node = PhysicalPlanNode::try_from_physical_plan(plan, &Codec::default()).unwrap();
+        let mut bytes = Vec::new();
+        node.try_encode(&mut bytes).unwrap();
+        assert!(bytes.len() < 4 << 20, "{} bytes", bytes.len());
+    }
+
     #[test]
     fn plans_show_no_names_of_sources() {
-        let plan = plan(payload(), &units(3)).unwrap();
+        let plan = plan(payload(), &slices(3)).unwrap();
         let shown = datafusion::physical_plan::displayable(&*plan).indent(true).to_string();
         assert!(shown.contains("UnitsExec") && !shown.contains("secret"), "{shown}");
     }
@@ -231,7 +220,7 @@ mod tests {
     #[test]
     fn damaged_payloads_are_errors() {
         let (codec, context) = (Codec::default(), TaskContext::default());
-        let whole = plan(payload(), &units(2)).unwrap();
+        let whole = plan(payload(), &slices(2)).unwrap();
         let input = Arc::clone(whole.children()[0]);
         let mut bytes = Vec::new();
         codec.try_encode(whole, &mut bytes, &DefaultPhysicalProtoConverter {}).unwrap();
@@ -245,7 +234,7 @@ mod tests {
             // Any result is fine, but no panic.
             let _ = decode(&changed(&bytes, at), &[Arc::clone(&input)]);
         }
-        assert!(tasks_of(&RecordBatch::new_empty(answer_schema())).is_err());
+        assert!(slices_of(&RecordBatch::new_empty(answer_schema())).is_err());
     }
 
     fn changed(bytes: &[u8], at: usize) -> Vec<u8> {

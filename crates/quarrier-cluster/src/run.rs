@@ -24,7 +24,8 @@ use tokio::sync::mpsc;
 
 use crate::http::{self, Peer};
 use crate::runner::{CannotStart, Pool, Ran, Runner, run_unit};
-use crate::task::{Payload, Task, answer_schema, tasks_of};
+use crate::sheet::{Sheet, Sheets, Slice, slices_of};
+use crate::task::{Payload, Task, answer_schema};
 
 /// The states of answers: a part of an object, the first, the last, both; stored; left to the client;
 /// refused.
@@ -52,6 +53,7 @@ pub(crate) struct Here {
     /// The number of units that run at a time.
     pub(crate) cores: usize,
     pub(crate) pool: Mutex<Pool>,
+    pub(crate) sheets: Mutex<Sheets>,
 }
 
 /// Set when the worker starts.
@@ -153,11 +155,26 @@ struct Answering<'a> {
 impl Answering<'_> {
     fn all(&self, batches: &[RecordBatch]) -> Result<()> {
         for batch in batches {
-            for (index, task) in tasks_of(batch)? {
-                self.one(index, task)?;
+            for slice in slices_of(batch)? {
+                for (index, task) in self.sheet(&slice)?.tasks(&slice)? {
+                    self.one(index, task)?;
+                }
             }
         }
         Ok(())
+    }
+
+    /// The sheet of a slice, from the scheduler if no earlier task got it.
+    fn sheet(&self, slice: &Slice) -> Result<Arc<Sheet>> {
+        if let Some(sheet) = lock(&self.here.sheets).get(&slice.sheet) {
+            return Ok(sheet);
+        }
+        let path = format!("/quarrier/bodies/{}", slice.sheet);
+        let bytes = self.handle.block_on(http::get_large(&self.here.scheduler, &path));
+        let bytes = bytes.map_err(|fault| passing(format!("the scheduler {fault}")))?;
+        let sheet = Arc::new(Sheet::read(&bytes)?);
+        lock(&self.here.sheets).keep(Arc::clone(&slice.sheet), Arc::clone(&sheet));
+        Ok(sheet)
     }
 
     fn one(&self, index: u64, task: Task) -> Result<()> {
@@ -274,7 +291,7 @@ impl Answering<'_> {
 
     /// Starts a thread, which compiles the request with its first unit.
     fn start(&self) -> Result<Runner> {
-        let path = format!("/quarrier/requests/{}", self.payload.request);
+        let path = format!("/quarrier/bodies/{}", self.payload.request);
         let request = self.handle.block_on(http::get_large(&self.here.scheduler, &path));
         let request = request.map_err(|fault| passing(format!("the scheduler {fault}")))?;
         let request = PackedRequest::unpack(&request).map_err(fatal)?;

@@ -2,8 +2,8 @@
 //! last requests are kept, so that a request is compiled once for each unit that runs at the same time.
 
 use std::collections::{HashMap, VecDeque};
-use std::ffi::{OsStr, OsString};
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -11,7 +11,6 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::SystemTime;
 
 use quarrier::search::Planning;
-use quarrier::source::Version;
 use quarrier::{Carve, Opener};
 use quarrier_cli::{PackedCarve, PackedRequest};
 use quarrier_core::threads;
@@ -232,15 +231,10 @@ pub(crate) fn run_unit(
             "a worker understands the request differently; use one version".to_string(),
         ));
     }
-    let unit = Unit {
-        name: OsString::from_vec(task.name.clone()),
-        source: task.source.clone(),
-        version: Version { length: task.length, mark: task.mark.clone() },
-        range: task.start..task.end,
-    };
+    let unit = task.unit();
     #[cfg(debug_assertions)]
     for_tests(&unit);
-    let opened = SourceUnits::of_unit_at(&unit, OsStr::from_bytes(&task.at), opener);
+    let opened = SourceUnits::of_unit_at(&unit, OsStr::from_bytes(&task.source.at), opener);
     let stored = opened.and_then(|mut source| units.store(&mut source, &unit));
     match stored {
         Ok(Stored::NotKept) => Ok(Ran::Left),

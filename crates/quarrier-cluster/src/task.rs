@@ -1,11 +1,13 @@
-//! Units as rows, what runs them, and the columns of the answers for them.
+//! What a worker runs: the request, its units, and the columns of the answers for them.
 
+use std::ffi::{OsStr, OsString};
 use std::fmt;
+use std::os::unix::ffi::OsStringExt;
 use std::sync::Arc;
 
-use datafusion::arrow::array::{Array, RecordBatch, StringArray, UInt64Array};
 use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
-use datafusion::error::{DataFusionError, Result};
+use datafusion::error::DataFusionError;
+use quarrier::source::Version;
 use quarrier_units::{Error, SourceUnits, Stored, Unit};
 use serde::{Deserialize, Serialize};
 
@@ -25,18 +27,24 @@ pub(crate) struct Payload {
     pub(crate) to: Option<Vec<u8>>,
 }
 
-/// A unit as a row.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+/// A unit.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Task {
-    /// The name by which workers open the source.
-    pub(crate) at: Vec<u8>,
-    pub(crate) name: Vec<u8>,
-    pub(crate) source: String,
-    pub(crate) length: u64,
-    pub(crate) mark: String,
+    pub(crate) source: TaskSource,
     pub(crate) start: u64,
     pub(crate) end: u64,
+}
+
+/// The source of a unit.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct TaskSource {
+    /// The name by which workers open it.
+    pub(crate) at: Vec<u8>,
+    name: Vec<u8>,
+    source: String,
+    length: u64,
+    mark: String,
 }
 
 /// Runs units of one request.
@@ -51,13 +59,6 @@ pub(crate) trait RunUnits {
     fn leaves_failed(&self) -> bool;
 }
 
-pub(crate) fn task_schema() -> SchemaRef {
-    Arc::new(Schema::new(vec![
-        Field::new("index", DataType::UInt64, false),
-        Field::new("task", DataType::Utf8, false),
-    ]))
-}
-
 /// The columns of answers; `bytes` are a part of an object.
 pub(crate) fn answer_schema() -> SchemaRef {
     Arc::new(Schema::new(vec![
@@ -67,40 +68,31 @@ pub(crate) fn answer_schema() -> SchemaRef {
     ]))
 }
 
-/// The units of a batch, and their indexes.
-///
-/// # Errors
-/// If the batch has no such rows.
-pub(crate) fn tasks_of(batch: &RecordBatch) -> Result<Vec<(u64, Task)>> {
-    let column = |at: usize| batch.columns().get(at).ok_or_else(|| damaged("a column is missing"));
-    let indexes = column(0)?.as_any().downcast_ref::<UInt64Array>();
-    let tasks = column(1)?.as_any().downcast_ref::<StringArray>();
-    let (Some(indexes), Some(tasks)) = (indexes, tasks) else {
-        return Err(damaged("a column has another type"));
-    };
-    let all = indexes.iter().zip(tasks);
-    all.map(|(index, task)| match (index, task) {
-        (Some(index), Some(task)) => Ok((index, serde_json::from_str(task).map_err(damaged)?)),
-        _ => Err(damaged("a value is missing")),
-    })
-    .collect()
-}
-
 /// The error for a plan that cannot be one of ours.
 pub(crate) fn damaged(reason: impl fmt::Display) -> DataFusionError {
     DataFusionError::Plan(format!("the plan of the job is damaged: {reason}"))
 }
 
-impl Task {
-    pub(crate) fn new(unit: &Unit, at: &std::ffi::OsStr) -> Self {
-        Task {
+impl TaskSource {
+    pub(crate) fn new(unit: &Unit, at: &OsStr) -> Self {
+        TaskSource {
             at: at.as_encoded_bytes().to_vec(),
             name: unit.name.as_encoded_bytes().to_vec(),
             source: unit.source.clone(),
             length: unit.version.length,
             mark: unit.version.mark.clone(),
-            start: unit.range.start,
-            end: unit.range.end,
+        }
+    }
+}
+
+impl Task {
+    pub(crate) fn unit(&self) -> Unit {
+        let source = &self.source;
+        Unit {
+            name: OsString::from_vec(source.name.clone()),
+            source: source.source.clone(),
+            version: Version { length: source.length, mark: source.mark.clone() },
+            range: self.start..self.end,
         }
     }
 }

@@ -115,6 +115,7 @@ async fn serve(options: &Options, host: String, work: PathBuf) -> Result<(), Str
         name: name.clone(),
         cores: options.cores,
         pool: Mutex::default(),
+        sheets: Mutex::default(),
     };
     if HERE.set(here).is_err() {
         return Err("this process is a worker already".to_string());

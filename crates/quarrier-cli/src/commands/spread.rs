@@ -14,7 +14,7 @@ use quarrier_units::{Error, Incoming, Results, SourceUnits, Unit};
 use crate::cluster::{Answer, Cluster, ClusterJob};
 
 /// Maximum number of units of a run on a cluster.
-const UNITS_MAX: usize = 1_000_000;
+const UNITS_MAX: usize = 2_000_000;
 
 /// The sizes of units that are not chosen by the user.
 const UNIT_BYTES_MIN: u64 = 16 << 20;
