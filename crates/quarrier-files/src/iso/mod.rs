@@ -1,7 +1,8 @@
 //! ISO 9660, with the names of Rock Ridge or Joliet.
 //!
 //! *ECMA-119*, *IEEE P1281 and P1282* (SUSP and RRIP). If a disc has several sets of names, Rock Ridge
-//! takes precedence over Joliet: both name the same bytes.
+//! takes precedence over Joliet: both name the same bytes. Files that only another set of names has follow, below
+//! `/$OrphanFiles` (*Carrier, Different Interpretations of ISO9660 File Systems, 2010*).
 
 mod extra;
 mod record;
@@ -24,6 +25,9 @@ const PRIMARY: u8 = 1;
 const SUPPLEMENTARY: u8 = 2;
 const END: u8 = 255;
 
+/// The folder for files that the listed names lack, which sleuthkit calls so, too.
+const ORPHANS: &str = "/$OrphanFiles";
+
 /// A folder still to list.
 struct Folder {
     path: String,
@@ -36,6 +40,26 @@ pub(crate) struct Volume<'p, 's> {
     block_bytes: u64,
     names: Names,
     root: Record,
+}
+
+/// The bytes where listed files start, and which files are listed.
+#[derive(Default)]
+struct Listed {
+    files: HashSet<u64>,
+    /// Only files that start elsewhere.
+    is_rest: bool,
+}
+
+impl Listed {
+    fn emit(&mut self, entry: Entry, walk: &mut Walk<'_>) -> Result<()> {
+        let start = entry.content.runs.first().and_then(|run| run.place);
+        let start = start.filter(|_| entry.kind == Kind::File);
+        let is_new = start.is_some_and(|start| self.files.insert(start));
+        match self.is_rest && !is_new {
+            true => Ok(()),
+            false => walk.emit(entry),
+        }
+    }
 }
 
 /// Whether `part` is an ISO 9660 volume.
@@ -56,34 +80,19 @@ pub(crate) fn is_iso(part: &Part<'_>) -> Result<bool> {
 /// # Errors
 /// Errors of the walk. Damage is recorded in the walk and is not an error.
 pub(crate) fn list(part: &Part<'_>, walk: &mut Walk<'_>) -> Result<()> {
-    let volume = open(part)?;
-    let (at, size) = (volume.byte(volume.root.block), volume.root.size);
-    let mut content = Content::default();
-    content.push(Some(part.place(at)), size);
-    walk.emit(Entry {
-        path: "/".to_string(),
-        inode: at / 32,
-        kind: Kind::Folder,
-        state: State::Allocated,
-        size,
-        times: volume.root.times,
-        access: Access::default(),
-        content,
-    })?;
-    let mut seen = HashSet::from([at]);
-    let mut folders = vec![Folder { path: String::new(), at, size }];
-    while let Some(folder) = folders.pop() {
-        let first = folders.len();
-        let listed = volume.folder(&folder, &mut seen, &mut folders, walk);
-        walk.tolerate(listed)?;
-        folders[first..].reverse();
+    let volumes = open(part)?;
+    let mut listed = Listed::default();
+    for volume in &volumes {
+        volume.list(&mut listed, walk)?;
+        listed.is_rest = true;
     }
     Ok(())
 }
 
-/// Reads the volume descriptors.
-fn open<'p, 's>(part: &'p Part<'s>) -> Result<Volume<'p, 's>> {
+/// Reads the volume descriptors: the volumes with all sets of names, the first being the one to list.
+fn open<'p, 's>(part: &'p Part<'s>) -> Result<Vec<Volume<'p, 's>>> {
     let (mut primary, mut joliet) = (None, None);
+    let mut others = Vec::new();
     let mut sector = [0; SECTOR_BYTES as usize];
     for number in 0..DESCRIPTORS_MAX {
         let at = DESCRIPTORS_AT + number * SECTOR_BYTES;
@@ -92,34 +101,59 @@ fn open<'p, 's>(part: &'p Part<'s>) -> Result<Volume<'p, 's>> {
             break;
         }
         let is_joliet = matches!(&sector[88..91], b"%/@" | b"%/C" | b"%/E");
-        let found = (u64::from(u16_at(&sector, 128)), Record::read(&sector[156..190], 0));
+        let block_bytes = u64::from(u16_at(&sector, 128));
+        let root = Record::read(&sector[156..190], 0);
+        let (Some(root), 512 | 1024 | 2048) = (root, block_bytes) else { continue };
+        let names = if is_joliet { Names::Joliet } else { Names::Plain };
+        let volume = Volume { part, block_bytes, names, root };
         match sector[0] {
-            PRIMARY => primary = primary.or(Some(found)),
-            SUPPLEMENTARY if is_joliet => joliet = joliet.or(Some(found)),
+            PRIMARY if primary.is_none() => primary = Some(volume),
+            SUPPLEMENTARY if is_joliet && joliet.is_none() => joliet = Some(volume),
+            PRIMARY | SUPPLEMENTARY => others.push(volume),
             _ => {}
         }
     }
-    let damaged = || part.refused(DESCRIPTORS_AT, "a disc without a root directory");
-    let whole = |found: Option<(u64, Option<Record>)>| match found {
-        Some((bytes, Some(root))) if matches!(bytes, 512 | 1024 | 2048) => Some((bytes, root)),
-        _ => None,
-    };
-    let (primary, joliet) = (whole(primary), whole(joliet));
-    let mut volumes = Vec::new();
-    if let Some((block_bytes, root)) = primary {
-        volumes.push(Volume { part, block_bytes, names: Names::Plain, root });
-    }
-    if let Some(volume) = volumes.first_mut()
+    if let Some(volume) = &mut primary
         && let Some(skip) = extra::begins(volume)?
     {
         volume.names = Names::RockRidge { skip };
-    } else if let Some((block_bytes, root)) = joliet {
-        volumes.insert(0, Volume { part, block_bytes, names: Names::Joliet, root });
+        others.splice(0..0, joliet.take());
     }
-    volumes.into_iter().next().ok_or_else(damaged)
+    let volumes: Vec<_> = joliet.into_iter().chain(primary).chain(others).collect();
+    match volumes.is_empty() {
+        true => Err(part.refused(DESCRIPTORS_AT, "a disc without a root directory")),
+        false => Ok(volumes),
+    }
 }
 
 impl Volume<'_, '_> {
+    fn list(&self, listed: &mut Listed, walk: &mut Walk<'_>) -> Result<()> {
+        let (at, size) = (self.byte(self.root.block), self.root.size);
+        let mut content = Content::default();
+        content.push(Some(self.part.place(at)), size);
+        let root = Entry {
+            path: "/".to_string(),
+            inode: at / 32,
+            kind: Kind::Folder,
+            state: State::Allocated,
+            size,
+            times: self.root.times,
+            access: Access::default(),
+            content,
+        };
+        listed.emit(root, walk)?;
+        let mut seen = HashSet::from([at]);
+        let path = if listed.is_rest { ORPHANS.to_string() } else { String::new() };
+        let mut folders = vec![Folder { path, at, size }];
+        while let Some(folder) = folders.pop() {
+            let first = folders.len();
+            let read = self.folder(&folder, (&mut seen, &mut folders), listed, walk);
+            walk.tolerate(read)?;
+            folders[first..].reverse();
+        }
+        Ok(())
+    }
+
     fn byte(&self, block: u32) -> u64 {
         u64::from(block) * self.block_bytes
     }
@@ -127,8 +161,8 @@ impl Volume<'_, '_> {
     fn folder(
         &self,
         folder: &Folder,
-        seen: &mut HashSet<u64>,
-        folders: &mut Vec<Folder>,
+        (seen, folders): (&mut HashSet<u64>, &mut Vec<Folder>),
+        listed: &mut Listed,
         walk: &mut Walk<'_>,
     ) -> Result<()> {
         let mut sector = [0; SECTOR_BYTES as usize];
@@ -147,13 +181,14 @@ impl Volume<'_, '_> {
                 walk.step(self.part)?;
                 let place = folder.at + done + at as u64;
                 if let Some(record) = Record::read(bytes, place) {
-                    self.record(folder, record, bytes, &mut begun, (seen, folders), walk)?;
+                    let begun = (&mut begun, &mut *listed);
+                    self.record(folder, record, bytes, begun, (seen, folders), walk)?;
                 }
                 at += length;
             }
             done += SECTOR_BYTES;
         }
-        begun.map_or(Ok(()), |entry| walk.emit(entry))
+        begun.map_or(Ok(()), |entry| listed.emit(entry, walk))
     }
 
     fn record(
@@ -161,7 +196,7 @@ impl Volume<'_, '_> {
         folder: &Folder,
         mut record: Record,
         bytes: &[u8],
-        begun: &mut Option<Entry>,
+        (begun, listed): (&mut Option<Entry>, &mut Listed),
         (seen, folders): (&mut HashSet<u64>, &mut Vec<Folder>),
         walk: &mut Walk<'_>,
     ) -> Result<()> {
@@ -198,7 +233,7 @@ impl Volume<'_, '_> {
             entry.size = entry.size.saturating_add(record.size);
         } else {
             if let Some(entry) = begun.take() {
-                walk.emit(entry)?;
+                listed.emit(entry, walk)?;
             }
             let mut content = Content::default();
             let size = match (&inline, kind) {
@@ -221,7 +256,7 @@ impl Volume<'_, '_> {
         if !record.goes_on()
             && let Some(entry) = begun.take()
         {
-            walk.emit(entry)?;
+            listed.emit(entry, walk)?;
         }
         Ok(())
     }

@@ -43,6 +43,18 @@ fn names_of_rock_ridge_are_listed() {
 }
 
 #[test]
+fn files_that_only_other_names_have_follow() {
+    let hidden = ["-R", "-J", "-D", "-hide", "random.bin", "-hide-joliet", "empty"];
+    let Some((lab, all)) = disc(&hidden) else { return };
+    assert!(!all.iter().any(|entry| entry.path == "/random.bin"));
+    let entry = named(&all, "/$OrphanFiles/random.bin");
+    assert!(content(&lab.source(), entry) == noise("random.bin", 100_000));
+    let orphans = all.iter().filter(|entry| entry.path.starts_with("/$OrphanFiles"));
+    assert_eq!(orphans.count(), 1);
+    named(&all, "/empty");
+}
+
+#[test]
 fn folders_that_were_moved_are_where_they_belong() {
     let Some((lab, entries)) = disc(&["-R"]) else { return };
     let leaf = named(&entries, "/1/2/3/4/5/6/7/8/9/10/leaf");
