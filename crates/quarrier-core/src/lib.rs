@@ -54,6 +54,8 @@ pub mod size;
 
 pub mod hex;
 
+pub mod name;
+
 pub mod varint;
 
 pub mod civil;

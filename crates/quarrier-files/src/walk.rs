@@ -5,6 +5,8 @@ use std::io;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use quarrier_core::name;
+
 use crate::entry::{Entry, Kind, Run, State};
 use crate::error::{Error, Result};
 use crate::part::Part;
@@ -237,7 +239,7 @@ pub(crate) fn joined(parent: &str, name: &str) -> Option<String> {
 pub(crate) fn joined_bytes(parent: &str, name: &[u8]) -> Option<String> {
     match str::from_utf8(name) {
         Ok(name) => joined(parent, name),
-        Err(_) => joined(parent, &name_of_bytes(name)),
+        Err(_) => joined(parent, &name::of_bytes(name)),
     }
 }
 
@@ -254,18 +256,6 @@ pub(crate) fn push_name(path: &mut String, name: &str) {
             c => path.push(c),
         }
     }
-}
-
-/// A name from bytes: unchanged if UTF-8, other bytes as `\xNN`.
-pub(crate) fn name_of_bytes(bytes: &[u8]) -> String {
-    let mut name = String::with_capacity(bytes.len());
-    for chunk in bytes.utf8_chunks() {
-        name.push_str(chunk.valid());
-        for byte in chunk.invalid() {
-            name.push_str(&format!("\\x{byte:02x}"));
-        }
-    }
-    name
 }
 
 /// A name from UTF-16; unpaired surrogates become U+FFFD.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use quarrier_core::source::{self, Source};
-use quarrier_core::{Error, Result};
+use quarrier_core::{Error, Result, name};
 
 use crate::fault::refused;
 use crate::scratch::{PART_BYTES_MAX, ScratchFolder};
@@ -17,7 +17,7 @@ const NAMES_MAX: usize = 10_000;
 
 /// The location of an image's sibling files: a folder, or the part of a URL before its last slash.
 pub trait Siblings: Send + Sync {
-    /// Opens the file of this name. Images may be hostile, so the name contains no folder, and no
+    /// Opens the file of this [name in text](name). Images may be hostile, so the name contains no folder, and no
     /// implementation may follow one.
     ///
     /// # Errors
@@ -95,6 +95,11 @@ impl FolderSiblings {
         self
     }
 
+    /// Returns the path of a file of the folder, by its [name in text](name).
+    pub fn path_of(&self, name: &str) -> PathBuf {
+        name::path_below(self.path.parent().unwrap_or(Path::new("")), name)
+    }
+
     fn folder(&self) -> &Path {
         let folder = self.path.parent().filter(|folder| !folder.as_os_str().is_empty());
         folder.unwrap_or(Path::new("."))
@@ -103,18 +108,15 @@ impl FolderSiblings {
 
 impl Siblings for FolderSiblings {
     fn open(&self, name: &str) -> Result<Box<dyn Source>> {
-        let path = match self.path.parent() {
-            Some(folder) => folder.join(name),
-            None => PathBuf::from(name),
-        };
+        let path = self.path_of(name);
         if self.direct { source::open_direct(&path) } else { source::open(&path) }
     }
 
     fn names(&self) -> Vec<String> {
         let Ok(entries) = std::fs::read_dir(self.folder()) else { return Vec::new() };
-        let names =
-            entries.take(NAMES_MAX).filter_map(|entry| entry.ok()?.file_name().into_string().ok());
-        let mut names: Vec<String> = names.collect();
+        let entries = entries.take(NAMES_MAX).flatten();
+        let mut names: Vec<String> =
+            entries.map(|entry| name::of_path(entry.file_name())).collect();
         names.sort_unstable();
         names
     }
@@ -186,8 +188,16 @@ impl<'a> Around<'a> {
         if name.is_empty() || name == ".." || name == "." || name.contains('\0') {
             return Err(refused(image, format!("names '{}' as its {what}", shown(named))));
         }
-        let file = self.beside.open(name).map_err(|error| match error {
-            Error::Io { error, .. } if error.kind() == std::io::ErrorKind::NotFound => refused(
+        let is_missing = |error: &Error| matches!(error, Error::Io { error, .. } if error.kind() == std::io::ErrorKind::NotFound);
+        let opened = self.beside.open(name).or_else(|error| match last_of_unix(named) {
+            // The backslash may be that of a byte that is not UTF-8.
+            whole if whole != name && whole.contains("\\x") && is_missing(&error) => {
+                self.beside.open(whole).map_err(|_| error)
+            }
+            _ => Err(error),
+        });
+        let file = opened.map_err(|error| match error {
+            error if is_missing(&error) => refused(
                 image,
                 format!(
                     "needs its {what} '{}', and there is no {} beside it; put it there",
@@ -239,6 +249,11 @@ impl<'a> Around<'a> {
 /// Returns the last component of a Unix or Windows path.
 fn last_of(path: &str) -> &str {
     path.rsplit(['/', '\\']).next().unwrap_or_default()
+}
+
+/// Returns the last component of a Unix path.
+fn last_of_unix(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or_default()
 }
 
 /// Formats a name from an image for display: short, and without control sequences.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use quarrier_core::source::{Memory, Source};
-use quarrier_core::{Error, Result};
+use quarrier_core::{Error, Result, name};
 
 use crate::around::{Around, Siblings};
 use crate::ewf::{EwfSource, following};
@@ -79,7 +79,7 @@ fn open_as(kind: Kind, file: Arc<dyn Source>, around: &Around<'_>) -> Result<Ima
         Kind::Bzip2 | Kind::Gzip | Kind::Xz | Kind::Zstd => return unpacked(kind, &file, around),
         Kind::Ewf => {
             let image = match around.beside.path() {
-                Some(path) if file.name() == path.display().to_string() => EwfSource::open(path)?,
+                Some(path) if file.name() == name::of_path(path) => EwfSource::open(path)?,
                 _ => EwfSource::from_segments(file.name().to_string(), segments(file, around))?,
             };
             notice = image.missing();

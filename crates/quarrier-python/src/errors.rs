@@ -220,7 +220,9 @@ pub(crate) fn of_sql(py: Python<'_>, refused: &Refused) -> PyErr {
 /// missing.
 fn of_table(py: Python<'_>, name: &str, reason: &str) -> PyErr {
     let is_name = !quarrier::source::is_remote(name) && !name.contains(['*', '?', '[', '(']);
-    let looked_at = std::fs::metadata(name).err().and_then(|error| error.raw_os_error());
+    let looked_at = std::fs::metadata(quarrier_core::name::path_of(name))
+        .err()
+        .and_then(|error| error.raw_os_error());
     match looked_at.filter(|_| is_name) {
         Some(number) => PyOSError::new_err((number, system_words(number), name.to_string())),
         None => {

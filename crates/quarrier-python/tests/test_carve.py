@@ -51,6 +51,18 @@ def test_files_are_written_and_rows_are_those_of_the_report(tmp_path: pathlib.Pa
         files[3]
 
 
+def test_sources_that_are_not_text_have_names_of_their_own(tmp_path: pathlib.Path) -> None:
+    for number, byte in enumerate((b"\xfe", b"\xff")):
+        path = os.fsdecode(os.fsencode(tmp_path) + b"/" + byte + b".img")
+        pathlib.Path(path).write_bytes(image())
+        out = tmp_path / f"out{number}"
+        files = quarrier.carve(path, out)
+        shown = str(tmp_path / rf"\x{byte.hex()}.img")
+        assert (len(files), {file.source for file in files}) == (3, {shown})
+        assert json.loads((out / "case.json").read_text())["source"]["name"] == shown
+        assert quarrier.carve(shown, dry_run=True).to_pylist() == files.to_pylist()
+
+
 def test_arrow_rows_are_those_of_the_report(tmp_path: pathlib.Path) -> None:
     files = quarrier.carve(image(), tmp_path / "out")
     table = pa.table(files)

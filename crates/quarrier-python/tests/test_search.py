@@ -231,6 +231,17 @@ def test_paths_that_are_not_text_are_opened(tmp_path: pathlib.Path) -> None:
     path = os.fsdecode(os.fsencode(tmp_path) + b"/\xff.img")
     pathlib.Path(path).write_bytes(TEXT)
     assert len(quarrier.search(path, "two")) == 2
+    other = os.fsdecode(os.fsencode(tmp_path) + b"/\xfe.img")
+    pathlib.Path(other).write_bytes(TEXT)
+    shown = [str(tmp_path / name) for name in (r"\xfe.img", r"\xff.img")]
+    for place in (tmp_path, tmp_path / "*.img"):
+        assert [row.source for row in quarrier.search(place, "two")] == sorted(shown * 2)
+    # A name from a row finds its file.
+    for name, given in zip(shown, (other, path), strict=True):
+        for source in (name, given, pathlib.Path(given)):
+            assert {row.source for row in quarrier.search(source, "two")} == {name}
+    with pytest.raises(FileNotFoundError):
+        quarrier.search(str(tmp_path / r"\xfd.img"), "two")
 
 
 def test_a_glob_is_its_files_and_split_parts_are_one(tmp_path: pathlib.Path) -> None:

@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use quarrier_core::name;
+
 use crate::{Error, Result};
 
 /// The files that statements may access, apart from open tables.
@@ -50,7 +52,8 @@ impl Reach {
             Reach::Below(folder) => folder,
         };
         // A path that resolves names one file: no glob, no partition, nothing remote.
-        let real = Path::new(name).canonicalize();
+        // Sources are opened by the same rule.
+        let real = name::path_of(name).canonicalize();
         match real {
             Ok(real) if real.starts_with(folder) && real.is_file() => Ok(()),
             _ => Err(denied(name, "only files below the folder of --allow-files may be read")),
@@ -65,6 +68,8 @@ fn denied(name: &str, reason: &str) -> Error {
 #[cfg(test)]
 #[allow(clippy::unwrap_used, reason = "a failed unwrap in a test reports its line")]
 mod tests {
+    use std::os::unix::ffi::OsStrExt;
+
     use super::*;
 
     #[test]
@@ -85,5 +90,12 @@ mod tests {
             assert!(reach.check(name).is_err() && Reach::Nothing.check(name).is_err(), "{name}");
         }
         assert!(Reach::below(&outside).is_err());
+        // A name in text stands for the bytes that it is opened by.
+        let odd = |name: &[u8]| inside.join(std::ffi::OsStr::from_bytes(name));
+        std::fs::write(odd(b"a\xff.csv"), "x\n1\n").unwrap();
+        std::fs::write(odd(b"b\xff.csv"), "x\n1\n").unwrap();
+        std::os::unix::fs::symlink(&outside, odd(br"b\xff.csv")).unwrap();
+        assert!(reach.check(&name(r"a\xff.csv")).is_ok());
+        assert!(reach.check(&name(r"b\xff.csv")).is_err());
     }
 }

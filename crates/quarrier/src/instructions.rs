@@ -10,6 +10,7 @@ use std::os::unix::ffi::OsStringExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use quarrier_core::name;
 use quarrier_core::source::{Polled, open_in_order};
 
 use crate::source::standard_input;
@@ -50,7 +51,7 @@ fn names_of(list: &[u8]) -> Vec<OsString> {
 /// # Errors
 /// Those of [`read_instructions`].
 pub fn read_bounded(path: &Path, what: &str, most: u64, stop: &AtomicBool) -> Result<Vec<u8>> {
-    let name = path.display().to_string();
+    let name = name::of_path(path);
     let cannot = |error: io::Error| {
         Error::from(quarrier_core::Error::io(&name, format!("read the {what}"), error))
     };

@@ -9,6 +9,7 @@ use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use quarrier::rules::{SCOPE_BYTES_MAX, SCOPE_TIME_MAX, Scopes};
 use quarrier::search::{Feature, HISTOGRAM_BYTES_MAX};
+use quarrier_core::name;
 use quarrier_core::pipeline::Access;
 use quarrier_gpu::DeviceChoice;
 use quarrier_remote::{is_remote, redacted};
@@ -295,7 +296,7 @@ pub(super) fn typed_line() -> String {
 fn shown_line(words: impl Iterator<Item = OsString>) -> String {
     let mut is_header = false;
     let shown = words.map(|word| {
-        let word = word.to_string_lossy();
+        let word = name::of_path(word);
         let was_header = std::mem::replace(&mut is_header, word == "--header");
         if was_header {
             return header_name(&word);
@@ -303,7 +304,7 @@ fn shown_line(words: impl Iterator<Item = OsString>) -> String {
         match word.strip_prefix("--header=") {
             Some(header) => format!("--header={}", header_name(header)),
             None if is_remote(&word) => redacted(&word),
-            None => word.into_owned(),
+            None => word,
         }
     });
     shown.collect::<Vec<_>>().join(" ")

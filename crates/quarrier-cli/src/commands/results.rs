@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use quarrier_core::name;
 use quarrier_units::{Model, Results, Simulated, Unit};
 
 use crate::args::PlannedNodes;
@@ -104,7 +105,7 @@ pub(super) fn refuse_results_among_sources(
 ) -> Result<(), String> {
     if let Some(source) = sources.iter().find(|source| results.is_within(&source.to_string_lossy()))
     {
-        let source = source.to_string_lossy();
+        let source = name::of_path(source);
         return Err(format!("--to: is inside {source}, a source; use another folder for the rows"));
     }
     match results.folder() {
@@ -124,11 +125,11 @@ fn refuse_folder_among_sources(folder: &Path, sources: &[OsString]) -> Result<()
                 existing.as_ref().is_some_and(|existing| existing.starts_with(source))
             })
     };
-    match sources.iter().map(PathBuf::from).find(is_around) {
+    match sources.iter().map(name::path_of).find(is_around) {
         Some(source) => Err(format!(
             "{}: is inside {}, which is searched; use another folder for the rows",
-            folder.display(),
-            source.display()
+            name::of_path(folder),
+            name::of_path(source)
         )),
         None => Ok(()),
     }

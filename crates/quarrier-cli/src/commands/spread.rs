@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use quarrier::source::is_remote;
 use quarrier::{Opener, Sources};
+use quarrier_core::name;
 use quarrier_units::{Error, Incoming, Results, SourceUnits, Unit};
 
 use crate::cluster::{Answer, Cluster, ClusterJob};
@@ -154,8 +155,8 @@ pub fn absolute_name(name: &OsStr) -> Result<OsString, String> {
     if is_remote(&name.to_string_lossy()) {
         return Ok(name.to_os_string());
     }
-    let path = std::path::absolute(Path::new(name));
-    path.map(PathBuf::into_os_string).map_err(|error| format!("{}: {error}", name.display()))
+    let path = std::path::absolute(name::path_of(name));
+    path.map(PathBuf::into_os_string).map_err(|error| format!("{}: {error}", name::of_path(name)))
 }
 
 /// The place for objects as every worker finds it.

@@ -53,6 +53,7 @@ mod known_answers;
 mod matches;
 mod matrix;
 mod mount;
+mod names;
 mod outputs;
 mod patterns;
 mod remote;

@@ -2,15 +2,15 @@
 
 use std::ffi::OsStr;
 use std::io::{self, Write};
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use datafusion::arrow::error::ArrowError;
 use datafusion::execution::TaskContext;
-use quarrier::source::{is_remote, shown};
+use quarrier::source::shown;
 use quarrier_cli::{PackedQuery, PackedRequest};
+use quarrier_core::name;
 use quarrier_sql::{Engine, Options, UnitScan, usable_memory};
 use quarrier_units::{Error, Incoming, Results, SourceUnits, Stored, Unit};
 use tokio::runtime::{Builder, Runtime};
@@ -117,11 +117,7 @@ fn stopped(unit: &Unit) -> Error {
 
 /// The name of a source in its rows, as one process writes it.
 fn name_of(name: &OsStr) -> String {
-    let text = name.to_string_lossy();
-    match is_remote(&text) {
-        true => shown(&text),
-        false => Path::new(name).display().to_string(),
-    }
+    shown(&name::of_path(name))
 }
 
 impl RunUnits for UnitQuery {

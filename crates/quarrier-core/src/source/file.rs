@@ -11,6 +11,7 @@ use rustix::fs::SeekFrom;
 
 use super::{Source, window_anywhere};
 use crate::error::{Error, Result};
+use crate::name;
 use crate::region::{MappedWindow, Region};
 
 /// A regular file or a block device, opened for reading.
@@ -32,7 +33,7 @@ impl FileSource {
     /// [`Error::Io`] if it cannot be opened, [`Error::NotReadable`] if it is a folder or does not
     /// allow random access (use standard input for pipes).
     pub fn open(path: &Path) -> Result<Self> {
-        let name = path.display().to_string();
+        let name = name::of_path(path);
         // Opens without blocking, so that a named pipe is refused rather than waited for.
         let file = super::open_in_order(path).map_err(|error| Error::io(&name, "open", error))?;
         FileSource::from_file(name, file)

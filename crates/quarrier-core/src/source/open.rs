@@ -6,6 +6,7 @@ use std::path::Path;
 
 use super::{FileSource, Source, SplitSource};
 use crate::error::Result;
+use crate::name;
 
 /// Opens a path: a regular file, a block device, or the first part of a split image
 /// (`image.001` or `image.000`, with the parts that follow it).
@@ -44,5 +45,5 @@ pub fn open_direct(path: &Path) -> Result<Box<dyn Source>> {
     for part in SplitSource::parts_from(path) {
         parts.push(Box::new(FileSource::open_direct(&part)?));
     }
-    Ok(Box::new(SplitSource::new(path.display().to_string(), parts)?))
+    Ok(Box::new(SplitSource::new(name::of_path(path), parts)?))
 }

@@ -1,11 +1,14 @@
 //! One source made of consecutive parts: `image.001`, `image.002`, …
 
+use std::ffi::OsStr;
 use std::io;
 use std::ops::Range;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use super::{FileSource, Source};
 use crate::error::{Error, Result};
+use crate::name;
 use crate::region::Region;
 
 /// Parts of an image, end to end, as one source.
@@ -57,7 +60,7 @@ impl SplitSource {
         for path in Self::parts_from(first) {
             parts.push(Box::new(FileSource::open(&path)?));
         }
-        SplitSource::new(first.display().to_string(), parts)
+        SplitSource::new(name::of_path(first), parts)
     }
 
     /// Returns the paths that [`open`](Self::open) would join to `first`, in order.
@@ -67,23 +70,24 @@ impl SplitSource {
 
     /// As [`parts_from`](Self::parts_from), among the files of a list.
     pub fn parts_among(first: &Path, has: impl Fn(&Path) -> bool) -> Vec<PathBuf> {
-        let text = first.as_os_str().to_string_lossy();
-        let others = Self::following(&text).map(PathBuf::from).take_while(|path| has(path));
+        let others = Self::following(first).take_while(|path| has(path));
         std::iter::once(first.to_path_buf()).chain(others).collect()
     }
 
     /// Returns the names of the parts after `first`, whether or not they exist.
-    pub fn following(first: &str) -> impl Iterator<Item = String> + '_ {
-        let (stem, digits) = split_number(first).unwrap_or((first, ""));
+    pub fn following(first: &Path) -> impl Iterator<Item = PathBuf> + '_ {
+        let (stem, digits) = split_number(first).unwrap_or((first.as_os_str(), ""));
         let number: u64 = digits.parse().unwrap_or(u64::MAX);
-        (number..u64::MAX)
-            .map(move |before| format!("{stem}{:0width$}", before + 1, width = digits.len()))
+        (number..u64::MAX).map(move |before| {
+            let mut name = stem.to_os_string();
+            name.push(format!("{:0width$}", before + 1, width = digits.len()));
+            PathBuf::from(name)
+        })
     }
 
     /// Whether `path` has the name of the first part of a split image.
     pub fn is_first_part(path: &Path) -> bool {
-        let text = path.as_os_str().to_string_lossy();
-        matches!(split_number(&text), Some((_, digits)) if matches!(digits.trim_start_matches('0'), "" | "1"))
+        matches!(split_number(path), Some((_, digits)) if matches!(digits.trim_start_matches('0'), "" | "1"))
     }
 
     fn part_at(&self, offset: u64) -> usize {
@@ -92,11 +96,13 @@ impl SplitSource {
 }
 
 /// Splits `image.001` into `image.` and `001`, if the extension is three or more digits.
-fn split_number(text: &str) -> Option<(&str, &str)> {
-    let dot = text.rfind('.')?;
-    let digits = &text[dot + 1..];
+fn split_number(path: &Path) -> Option<(&OsStr, &str)> {
+    let bytes = path.as_os_str().as_bytes();
+    let dot = bytes.iter().rposition(|&byte| byte == b'.')?;
+    let (stem, digits) = bytes.split_at(dot + 1);
+    let digits = str::from_utf8(digits).ok()?;
     (digits.len() >= 3 && digits.len() <= 9 && digits.bytes().all(|b| b.is_ascii_digit()))
-        .then(|| (&text[..=dot], digits))
+        .then(|| (OsStr::from_bytes(stem), digits))
 }
 
 impl Source for SplitSource {

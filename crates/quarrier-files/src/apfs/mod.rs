@@ -10,6 +10,8 @@ mod remains;
 
 use std::collections::HashSet;
 
+use quarrier_core::name;
+
 pub(crate) use container::{Container, is_apfs, superblock};
 
 use container::{Tree, earlier};
@@ -18,7 +20,7 @@ use inode::{Files, Inode, Name, inode, names};
 use crate::entry::{Entry, Kind, State};
 use crate::error::Result;
 use crate::part::{BOOT_BYTES, Part, u32_at, u64_at};
-use crate::walk::{Walk, joined_bytes, name_of_bytes, push_name};
+use crate::walk::{Walk, joined_bytes, push_name};
 
 const VOLUME: &[u8] = b"APSB";
 const ROOT: u64 = 2;
@@ -128,7 +130,7 @@ fn volume(
         false => Some(container.map_root(u64_at(&bytes, 128))?),
     };
     Ok(Volume {
-        name: name_of_bytes(name),
+        name: name::of_bytes(name),
         is_encrypted,
         files: Files {
             tree: Tree { root: u64_at(&bytes, 136), map: own_map, sizes: None },

@@ -6,13 +6,15 @@
 
 use std::collections::HashSet;
 
+use quarrier_core::name;
+
 use super::container::{Container, Superblock};
 use super::inode::{Files, Inode, inode, is_inode, lives, origin};
 use super::{ROOT, Volume, volume};
 use crate::entry::{Entry, Kind, State};
 use crate::error::{Result, known};
 use crate::part::Part;
-use crate::walk::{Walk, joined, name_of_bytes};
+use crate::walk::{Walk, joined};
 
 /// The folder of files without a parent, named as in sleuthkit.
 const ORPHANS: &str = "/$OrphanFiles";
@@ -142,7 +144,7 @@ fn path(
             path.push_str(ORPHANS);
             break;
         };
-        names.push(name_of_bytes(&name));
+        names.push(name::of_bytes(&name));
         at = parent;
     }
     Ok(names.into_iter().rev().try_fold(path, |path, name| joined(&path, &name)))

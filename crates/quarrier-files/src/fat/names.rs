@@ -1,11 +1,11 @@
 //! Names and times of FAT: 8.3 names, and long names in the entries before them.
 
-use quarrier_core::civil;
+use quarrier_core::{civil, name};
 
 use super::SLOT_BYTES;
 use crate::entry::Times;
 use crate::part::u16_at;
-use crate::walk::{name_of_bytes, name_of_units, units};
+use crate::walk::{name_of_units, units};
 
 /// Maximum entries of a long name: 255 UTF-16 units, 13 in each entry.
 const SLOTS_MAX: usize = 20;
@@ -76,7 +76,7 @@ pub(super) fn short(slot: &[u8; SLOT_BYTES]) -> String {
     let part = |bytes: &[u8], is_lower: bool| {
         let end = bytes.iter().rposition(|&byte| byte != b' ').map_or(0, |last| last + 1);
         let part = &bytes[..end];
-        name_of_bytes(&if is_lower { part.to_ascii_lowercase() } else { part.to_vec() })
+        name::of_bytes(&if is_lower { part.to_ascii_lowercase() } else { part.to_vec() })
     };
     let name = part(&bytes[..8], bytes[12] & 0x08 != 0);
     let ending = part(&bytes[8..11], bytes[12] & 0x10 != 0);

@@ -1,11 +1,13 @@
 //! Rock Ridge extensions of directory records: names, times, links, relocated folders.
 
+use quarrier_core::name;
+
 use super::record::Record;
 use super::{Volume, long_time, short_time};
 use crate::entry::{Access, Kind, Times};
 use crate::error::Result;
 use crate::part::u32_at;
-use crate::walk::{Walk, name_of_bytes};
+use crate::walk::Walk;
 
 /// Maximum continuation areas per record.
 const PIECES_MAX: usize = 64;
@@ -147,10 +149,10 @@ impl EntryExtra {
 
     fn finish(mut self) -> Extra {
         if !self.name.is_empty() {
-            self.extra.name = Some(name_of_bytes(&self.name));
+            self.extra.name = Some(name::of_bytes(&self.name));
         }
         if !self.target.is_empty() {
-            self.extra.target = Some(name_of_bytes(&self.target));
+            self.extra.target = Some(name::of_bytes(&self.target));
         }
         self.extra
     }

@@ -1,9 +1,11 @@
 //! A directory record.
 
+use quarrier_core::name;
+
 use super::short_time;
 use crate::entry::Times;
 use crate::part::u32_at;
-use crate::walk::{name_of_bytes, name_of_units};
+use crate::walk::name_of_units;
 
 const HEAD_BYTES: usize = 33;
 const FOLDER: u8 = 2;
@@ -74,7 +76,7 @@ impl Record {
                 let units = name.chunks_exact(2).map(|unit| u16::from_be_bytes([unit[0], unit[1]]));
                 name_of_units(units)
             }
-            Names::Plain | Names::RockRidge { .. } => name_of_bytes(name),
+            Names::Plain | Names::RockRidge { .. } => name::of_bytes(name),
         };
         if self.is_folder() {
             return name;

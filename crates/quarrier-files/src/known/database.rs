@@ -82,7 +82,7 @@ impl Database {
         connection.progress_handler(STEP, Some(is_over)).map_err(refused)?;
         bound(&connection).map_err(refused)?;
         let (query, column) = look_up(&connection)?;
-        let name = path.display().to_string();
+        let name = quarrier_core::name::of_path(path);
         let connection = Mutex::new(connection);
         Ok(Database { name, connection, steps, query, column, fingerprint })
     }

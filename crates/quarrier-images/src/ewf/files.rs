@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use quarrier_core::source::SplitSource;
 
+use super::globbed::{globbed, is_glob};
 use super::names::{is_ewf, segments_from};
 
 /// The files for a name: the file itself, or all matches of a glob in order, which may be none. A split
@@ -13,17 +14,17 @@ use super::names::{is_ewf, segments_from};
 /// # Errors
 /// A message if the name is neither a file nor a valid glob.
 pub fn files(name: &Path) -> Result<Vec<PathBuf>, String> {
-    let pattern = name.to_str().filter(|text| text.contains(['*', '?', '[']) && !name.exists());
-    let Some(pattern) = pattern else { return Ok(vec![name.to_path_buf()]) };
-    let paths = glob::glob(pattern).map_err(|error| format!("is not a glob: {error}"))?;
-    let paths: Vec<PathBuf> = paths.filter_map(|path| path.ok()).filter(|p| p.is_file()).collect();
+    if !is_glob(name.as_os_str()) || name.exists() {
+        return Ok(vec![name.to_path_buf()]);
+    }
+    let paths = globbed(name).map_err(|error| format!("is not a glob: {error}"))?;
     let mut taken: HashSet<PathBuf> = HashSet::new();
     let is_new = |path: &PathBuf| {
         let is_new = !taken.contains(path);
         taken.extend(parts_from(path).into_iter().flatten());
         is_new
     };
-    Ok(paths.into_iter().filter(is_new).collect())
+    Ok(paths.into_iter().filter(|path| path.is_file()).filter(is_new).collect())
 }
 
 /// The files of a split image that starts with `path`; `None` if it is not one.

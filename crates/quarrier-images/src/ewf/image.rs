@@ -5,6 +5,7 @@ use std::io;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard};
 
+use quarrier_core::name;
 use quarrier_core::source::Source;
 use quarrier_core::sync::lock;
 
@@ -56,7 +57,7 @@ impl EwfSource {
     /// not describe a medium.
     pub fn open(first: &Path) -> Result<Self> {
         let parts = Parts::files(segments_from(first));
-        EwfSource::from_map(first.display().to_string(), parts)
+        EwfSource::from_map(name::of_path(first), parts)
     }
 
     /// Opens an image from its segments, in order.

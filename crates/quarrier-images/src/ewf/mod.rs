@@ -26,6 +26,7 @@
 mod chunk;
 mod error;
 mod files;
+mod globbed;
 mod hashes;
 mod image;
 mod layout;

@@ -5,6 +5,7 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
+use quarrier_core::name;
 use quarrier_core::source::{FileSource, Source, read_full_at};
 use quarrier_core::sync::lock;
 
@@ -35,7 +36,7 @@ impl Parts {
     pub(crate) fn name(&self, index: usize) -> String {
         match self {
             Parts::Sources(sources) => sources.get(index).map(|source| source.name().to_string()),
-            Parts::Files { paths, .. } => paths.get(index).map(|path| path.display().to_string()),
+            Parts::Files { paths, .. } => paths.get(index).map(name::of_path),
         }
         .unwrap_or_default()
     }

@@ -1,7 +1,7 @@
 //! The QCOW2 header, and features that prevent reading.
 
-use quarrier_core::Result;
 use quarrier_core::source::Source;
+use quarrier_core::{Result, name};
 
 use crate::bytes::{u32_be, u64_be};
 use crate::fault::{damaged, refused, structure};
@@ -144,7 +144,7 @@ impl Header {
             return Err(damaged(file, 16, "the name of the backing file is too long"));
         }
         let name = structure(file, at, bytes, "the name of the backing file")?;
-        let name = String::from_utf8_lossy(&name).into_owned();
+        let name = name::of_bytes(&name);
         let format = extension(file, header.len() as u64, 0xE279_2ACA)?;
         let format = format.map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
         Ok(Some(Backing { name, format }))

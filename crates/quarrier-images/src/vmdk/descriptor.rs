@@ -1,7 +1,7 @@
 //! The text descriptor of a disk.
 
-use quarrier_core::Result;
 use quarrier_core::source::Source;
+use quarrier_core::{Result, name};
 
 use super::EXTENTS_MAX;
 use crate::around::shown;
@@ -47,7 +47,7 @@ impl Descriptor {
         let text = structure(file, at, bytes, "the descriptor")?;
         // Inside an image, the text is padded with zeros.
         let end = text.iter().position(|&byte| byte == 0).unwrap_or(text.len());
-        let text = String::from_utf8_lossy(&text[..end]);
+        let text = name::of_bytes(&text[..end]);
         Descriptor::parse(&text).map_err(|reason| refused(file, reason))
     }
 

@@ -26,6 +26,7 @@ use datafusion::physical_plan::ExecutionPlan;
 use datafusion::prelude::SessionContext;
 use quarrier::account::RemoteCost;
 use quarrier::{DataFolder, Opener};
+use quarrier_core::name;
 use quarrier_core::parallel::planned_workers;
 use quarrier_core::sync::lock;
 use quarrier_messages::HiddenColumns;
@@ -460,7 +461,7 @@ impl Engine {
             let is_known = self.is_open(&name)
                 || self.is_open_with(&name, hidden)
                 || self.context.table_exist(TableReference::bare(name.as_str()))?;
-            let is_file = Path::new(&name).is_file() || quarrier::source::is_remote(&name);
+            let is_file = name::path_of(&name).is_file() || quarrier::source::is_remote(&name);
             if !is_known && self.open_kept_table(&name, hidden).await? {
                 continue;
             }

@@ -27,6 +27,7 @@ use datafusion::logical_expr::{LogicalPlanBuilder, lit};
 use datafusion::prelude::SessionContext;
 use quarrier::source::shown;
 use quarrier::{DataFolder, Named, Opened, Opener, Sources};
+use quarrier_core::name;
 use quarrier_messages::{Format, HiddenColumns, Limits, Reject};
 
 use self::messages::UnitSource;
@@ -164,7 +165,7 @@ pub(crate) async fn open(
             // Only files are probed, since the first bytes of a pipe can be read only once.
             Named::Path(path) if named.is_seekable() && is_parquet(path) => {
                 let table = parquet::table(context, path).await?;
-                found.push(Part::of_columns(path.display().to_string(), table, named));
+                found.push(Part::of_columns(name::of_path(path), table, named));
                 continue;
             }
             Named::Url(url) => match remote::open(named, shown(url), opening).await? {
@@ -223,7 +224,7 @@ async fn parquet_of(
         },
         _ => {
             let name = named.name().unwrap_or_default();
-            Err(Error::table(&name.to_string_lossy(), "is no Parquet file now"))
+            Err(Error::table(&name::of_path(name), "is no Parquet file now"))
         }
     }
 }
@@ -307,7 +308,7 @@ async fn find(
     opening: &Opening,
 ) -> Result<Found> {
     let name = match named {
-        Named::Path(path) => path.display().to_string(),
+        Named::Path(path) => name::of_path(path),
         Named::Url(url) => shown(url),
         _ => shown(name),
     };

@@ -22,13 +22,13 @@ use datafusion::physical_plan::ExecutionPlan;
 use datafusion::prelude::SessionContext;
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use quarrier_core::panics;
+use quarrier_core::{name, panics};
 
 use crate::scan::of_file;
 use crate::{Error, Result};
 
 pub(super) async fn table(context: &SessionContext, path: &Path) -> Result<Arc<dyn TableProvider>> {
-    let name = path.display().to_string();
+    let name = name::of_path(path);
     let wrong = |error: &dyn std::fmt::Display| Error::table(&name, error);
     let whole = std::fs::canonicalize(path).map_err(|error| wrong(&error))?;
     let url = url::Url::from_file_path(&whole).map_err(|()| wrong(&"is not a path"))?;

@@ -97,6 +97,28 @@ fn search_finds_what_the_library_finds_in_order() {
 }
 
 #[test]
+fn files_whose_names_are_not_utf8_have_names_of_their_own() {
+    use std::os::unix::ffi::OsStrExt;
+    let place = Place::new();
+    for name in [&b"a\xfe.csv"[..], b"a\xff.csv"] {
+        let path = place.folder.path("").join(std::ffi::OsStr::from_bytes(name));
+        std::fs::write(path, b"x\n1\n").unwrap();
+    }
+    let folder = place.folder.path("").display().to_string();
+    let folder = folder.trim_end_matches('/');
+    let [one, two] = [r"a\xfe.csv", r"a\xff.csv"].map(|name| format!("{folder}/{name}"));
+    for from in [folder.to_string(), format!("{folder}/a*"), format!("{folder}/*.csv")] {
+        let text = format!("SELECT source FROM search('{from}', 'x')");
+        assert_eq!(place.ask(&text), [&*one, &*two], "{from}");
+    }
+    let text = format!("SELECT source, \"offset\" FROM search('{two}', 're:1')");
+    assert_eq!(place.ask(&text), [format!("{two}|2")]);
+    assert_eq!(place.ask(&format!("SELECT x FROM '{two}'")), ["1"]);
+    let text = format!("SELECT filename, x FROM '{folder}/*.csv' ORDER BY filename");
+    assert_eq!(place.ask(&text), [format!("{one}|1"), format!("{two}|1")]);
+}
+
+#[test]
 fn findings_have_the_matched_bytes_as_text() {
     let place = Place::new();
     let path = place.write("f", b"k=a k=b\xFF k=a A\0b\0");

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use quarrier_carve::folder::{Annotate, Annotating, Row, RowHashes, RowPlace};
+use quarrier_core::name;
 use quarrier_files::{Digests, HashKinds, Hasher, KnownHashes, Places, format_time};
 
 use super::Carve;
@@ -113,7 +114,7 @@ impl Annotating for OneFile<'_> {
 pub fn read_known(paths: &[PathBuf]) -> Result<KnownHashes> {
     let mut known = KnownHashes::default();
     for path in paths {
-        let name = || path.display().to_string();
+        let name = || name::of_path(path);
         let failed = |error: io::Error| match error.kind() {
             io::ErrorKind::InvalidData => Error::Request(format!("{}: {error}", name())),
             _ => Error::Source(quarrier_core::Error::io(name(), "read", error)),

@@ -13,6 +13,7 @@ use quarrier_carve::folder::{
 };
 use quarrier_carve::mend::Effort;
 use quarrier_carve::{Carver, JudgedStrides, Summary};
+use quarrier_core::name;
 use quarrier_core::region::AsData;
 use quarrier_core::source::Source;
 use quarrier_files::{HashKinds, Reach};
@@ -388,6 +389,6 @@ pub fn reported(folder: &Path) -> Result<Vec<Row>> {
         });
         rows.collect()
     };
-    let name = || path.display().to_string();
+    let name = || name::of_path(&path);
     read().map_err(|error| quarrier_core::Error::io(name(), "read", error).into())
 }

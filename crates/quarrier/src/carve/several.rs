@@ -19,6 +19,7 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use quarrier_carve::folder::{REPORT, Row, fingerprint, write_new};
+use quarrier_core::name;
 use serde_json::{Value, json};
 
 use super::Carve;
@@ -153,12 +154,12 @@ fn refuse_folder_inside(folder: &Path, names: &[OsString]) -> Result<()> {
     let whole: io::Result<PathBuf> = whole;
     let Ok(whole) = whole else { return Ok(()) };
     for name in names {
-        let path = Path::new(name);
+        let path = name::path_of(name);
         if path.is_dir() && path.canonicalize().is_ok_and(|source| whole.starts_with(source)) {
             return Err(Error::Request(format!(
                 "{}: is in {}, which is carved; name a folder elsewhere",
-                folder.display(),
-                path.display()
+                name::of_path(folder),
+                name::of_path(path)
             )));
         }
     }
@@ -168,7 +169,7 @@ fn refuse_folder_inside(folder: &Path, names: &[OsString]) -> Result<()> {
 /// Refuses a folder that has this entry.
 pub(super) fn refuse_full<T>(folder: &Path, entry: &fs::DirEntry) -> Result<T> {
     let name = entry.file_name();
-    let name = name.to_string_lossy();
+    let name = name::of_path(name);
     refused(folder, &format!("is not empty: it has '{name}'; name a new folder"))
 }
 
@@ -244,7 +245,7 @@ impl List {
         let files = rows(&folder)?.try_fold(0u64, |count, row| row.map(|_| count + 1))?;
         let source = match read_case(&folder)? {
             Some(case) => case["source"].clone(),
-            None => json!({"name": shown(&named.name().unwrap_or_default().to_string_lossy())}),
+            None => json!({"name": shown(&name::of_path(named.name().unwrap_or_default()))}),
         };
         let entry = Entry { part, files, source };
         self.file.write_all(format!("{}\n", entry.to_json()).as_bytes())?;

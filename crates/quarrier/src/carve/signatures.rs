@@ -7,6 +7,7 @@ use std::sync::atomic::AtomicBool;
 use quarrier_carve::folder::fingerprint;
 use quarrier_carve::format::ALL;
 use quarrier_carve::{Format, own};
+use quarrier_core::name;
 
 use crate::{Result, read_instructions};
 
@@ -27,7 +28,7 @@ impl Signatures {
     /// [`Error::Stopped`](crate::Error::Stopped) soon after `stop` becomes true.
     pub fn read(path: &Path, stop: &AtomicBool) -> Result<Self> {
         let bytes = read_instructions(path, "signatures", stop)?;
-        Self::parse(&path.display().to_string(), &bytes)
+        Self::parse(&name::of_path(path), &bytes)
     }
 
     /// Parses the bytes of a signature file. `name` is the file's name in errors.

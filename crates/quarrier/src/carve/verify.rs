@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use quarrier_core::hex;
+use quarrier_core::name;
 use quarrier_core::source::Source;
 use quarrier_images::ewf::{Check, EwfSource, Verified};
 use quarrier_images::{Kind, aff4};
@@ -40,7 +41,7 @@ impl Verification {
 /// cannot be opened.
 pub fn verify(path: &Path, progress: &mut dyn FnMut(u64, u64) -> bool) -> Result<Verification> {
     let refuse = |reason: &str| {
-        let (name, reason) = (path.display().to_string(), reason.to_string());
+        let (name, reason) = (name::of_path(path), reason.to_string());
         Err(Error::Unsupported { name, reason })
     };
     let file = quarrier_core::source::open(path)?;

@@ -6,6 +6,7 @@ use std::io;
 use std::path::{Component, Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use quarrier_core::name;
 use quarrier_core::source::Source;
 use serde_json::Value;
 
@@ -103,7 +104,8 @@ pub fn verify(
 
 /// Reads the case file.
 fn read(folder: &Path) -> Result<Case> {
-    let refused = |why: &str| Error::Request(format!("{}: {why}", folder.join(CASE).display()));
+    let refused =
+        |why: &str| Error::Request(format!("{}: {why}", name::of_path(folder.join(CASE))));
     let file = open_inside(folder, CASE).map_err(|error| refused(&error.to_string()))?;
     if file.metadata().is_ok_and(|meta| meta.len() > CASE_BYTES_MAX) {
         return Err(refused("is too large for a case file"));
@@ -152,7 +154,7 @@ fn others(folder: &Path, known: &HashSet<String>, found: &mut Differences) {
             if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
                 folders.push(path);
             } else if !path.to_str().is_some_and(|path| known.contains(path)) {
-                found.add(format!("{}: is not in {CASE}", path.display()));
+                found.add(format!("{}: is not in {CASE}", name::of_path(path)));
             }
         }
     }

@@ -7,6 +7,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
+use quarrier_core::name;
 use quarrier_core::sync::lock;
 use quarrier_core::threads;
 use quarrier_filter::sql::{self, Lists};
@@ -68,7 +69,10 @@ impl Conditions {
     pub fn of_file(path: &Path, stop: &AtomicBool) -> Result<Self> {
         let text = String::from_utf8(read_instructions(path, "conditions", stop)?);
         let text = text.map_err(|_| {
-            Error::Request(format!("{}: cannot read the conditions: not UTF-8", path.display()))
+            Error::Request(format!(
+                "{}: cannot read the conditions: not UTF-8",
+                name::of_path(path)
+            ))
         })?;
         Ok(Conditions { written: of_text(path, &text).map_err(Error::Request)? })
     }
@@ -209,7 +213,7 @@ pub(super) struct Unknown {
 }
 
 fn of_text(path: &Path, text: &str) -> std::result::Result<Vec<Written>, String> {
-    let name = path.display();
+    let name = name::of_path(path);
     let file: Arc<str> = name.to_string().into();
     let mut all = Vec::new();
     for (number, line) in text.lines().enumerate() {

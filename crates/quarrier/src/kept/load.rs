@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use quarrier_core::name;
 use quarrier_core::source::Source;
 use quarrier_messages::kept::{Definition, LoadOptions, LoadWatch, Origin, Progress, Stored};
 use quarrier_messages::log::Retention;
@@ -355,7 +356,7 @@ fn identity(named: &Named) -> Option<String> {
     match named {
         Named::Path(path) if named.is_seekable() => {
             let path = std::fs::canonicalize(path).unwrap_or_else(|_| path.clone());
-            Some(path.display().to_string())
+            Some(name::of_path(path))
         }
         Named::Url(url) => Some(crate::source::shown(url)),
         _ => None,

@@ -5,10 +5,11 @@ mod ceiling;
 pub use ceiling::Ceiling;
 
 use std::ops::Range;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use quarrier_core::name;
 use quarrier_core::pipeline::{AccessRate, Rates};
 use quarrier_core::source::Source;
 use quarrier_gauge::conditions::Machine as Conditions;
@@ -92,7 +93,7 @@ impl Machine {
 
     /// The measured rates of the disk on which a source lies.
     fn disk_of(&self, source: &dyn Source) -> Option<&Disk> {
-        let disk = self.profile()?.disk(&mount_point(Path::new(source.name())).ok()?)?;
+        let disk = self.profile()?.disk(&mount_point(&name::path_of(source.name())).ok()?)?;
         Some(disk).filter(|disk| !disk.is_stale(now()) && !disk.sequential_read.is_empty())
     }
 

@@ -5,6 +5,7 @@ use std::io;
 use std::path::{Component, Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
+use quarrier_core::name;
 use quarrier_rules::{RULE_BYTES_MAX, RuleFile, Rules};
 
 use crate::{Error, Result, read_bounded};
@@ -46,7 +47,7 @@ fn file(path: &Path, stop: &AtomicBool) -> Result<RuleFile> {
 }
 
 fn name(path: &Path) -> String {
-    path.display().to_string()
+    name::of_path(path)
 }
 
 /// The path of an included file, which must be in the folder of the including file, or below it.

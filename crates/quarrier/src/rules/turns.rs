@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use quarrier_core::name;
 use quarrier_files::{Error as FilesError, find};
 use quarrier_rules::{Hits, Judge, ScopeName};
 use quarrier_search::Searcher;
@@ -183,7 +184,7 @@ impl SmallFiles {
             return None;
         }
         let scope = self.scope(path, bytes, stop)?;
-        let name = path.display().to_string();
+        let name = name::of_path(path);
         Some(Small { name, length, scope, elapsed: started.elapsed() })
     }
 
@@ -198,7 +199,7 @@ impl SmallFiles {
         if rules.candidates(&hits, bytes.len() as u64, Some(bytes)).is_empty() {
             return Some(Scope::default());
         }
-        let name = ScopeName::of(&path.display().to_string());
+        let name = ScopeName::of(&name::of_path(path));
         let mut scope = judged(rules, &self.judge, Arc::new(bytes.to_vec()), &name, &hits, stop);
         if !matches!(&scope.judged, Some(Ok(judged)) if !judged.held.is_empty()) {
             // Without rules that hold, nobody needs the bytes.

@@ -27,6 +27,7 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
+use quarrier_core::name;
 use quarrier_core::pipeline::Access;
 use quarrier_gpu::DeviceChoice;
 use quarrier_search::{EngineName, Options, Pattern, parse_file_until};
@@ -263,7 +264,7 @@ impl Search {
 /// soon after `stop` becomes true.
 pub fn read_patterns(path: &Path, stop: &AtomicBool) -> Result<Vec<Pattern>> {
     let bytes = read_instructions(path, "patterns", stop)?;
-    let name = || path.display().to_string();
+    let name = || name::of_path(path);
     parse_file_until(&bytes, stop).map_err(|error| match error {
         quarrier_search::Error::Stopped => {
             Error::Stopped { name: name(), offset: bytes.len() as u64 }

@@ -146,9 +146,11 @@ impl Parts {
         let first = remote.open_unless(url, stop)?;
         let name = String::from_utf8(last_of_url(url)).unwrap_or_default();
         let (mut objects, mut notice) = (vec![first], None);
-        let is_split = SplitSource::is_first_part(Path::new(&name));
-        for next in SplitSource::following(&name).take(if is_split { PARTS_MAX } else { 0 }) {
-            match remote.open_unless(&beside(url, &next), stop) {
+        let name = Path::new(&name);
+        let parts_max = if SplitSource::is_first_part(name) { PARTS_MAX } else { 0 };
+        for next in SplitSource::following(name).take(parts_max) {
+            let Some(next) = next.to_str() else { break };
+            match remote.open_unless(&beside(url, next), stop) {
                 Ok(part) => objects.push(part),
                 Err(RemoteError::NotFound { .. }) => break,
                 // Buckets deny objects that do not exist to users who may not list them.

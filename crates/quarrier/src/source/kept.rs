@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use quarrier_core::name;
 use quarrier_core::source::Memory;
 use quarrier_messages::kept::{Run, Store};
 
@@ -14,7 +15,7 @@ pub(super) fn opened(path: &Path) -> Result<Opened> {
     let damages = damages(&store);
     let mut runs = store.all_runs()?;
     let Some(run) = runs.pop() else {
-        let source = Box::new(Memory::new(path.display().to_string(), Vec::<u8>::new()));
+        let source = Box::new(Memory::new(name::of_path(path), Vec::<u8>::new()));
         return Ok(Opened::Local {
             source,
             notice: None,
@@ -30,7 +31,7 @@ pub(super) fn opened(path: &Path) -> Result<Opened> {
              --data and the data folder",
             tables.join(", ")
         );
-        return Err(Error::Unsupported { name: path.display().to_string(), reason });
+        return Err(Error::Unsupported { name: name::of_path(path), reason });
     }
     let format = Some(run.format().clone());
     let (source, beside) = (Box::new(run), Vec::new());

@@ -8,6 +8,7 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
+use quarrier_core::name;
 use quarrier_images::ewf::{files, parts_from};
 use quarrier_messages::kept::{Run, is_log};
 use quarrier_remote::is_remote;
@@ -142,8 +143,9 @@ impl Sources {
     }
 
     fn add(&mut self, name: &OsString, taken: &mut HashSet<PathBuf>, stop: &AtomicBool) {
-        let path = Path::new(name);
-        let text = name.to_string_lossy();
+        // A name that was copied from output may have `\xNN`.
+        let path = &name::path_of(name);
+        let text = name::of_path(name);
         let refused = |reason: String| Named::Refused { name: shown(&text), reason };
         if text == "-" {
             self.named.push(Named::Stdin);
@@ -159,9 +161,9 @@ impl Sources {
             self.named.push(refused(reason.to_string()));
         } else if is_listing(&text) {
             self.are_found = true;
-            self.named.push(Named::Objects(text.into_owned()));
+            self.named.push(Named::Objects(text));
         } else if is_remote(&text) {
-            self.named.push(Named::Url(text.into_owned()));
+            self.named.push(Named::Url(text));
         } else if !path.exists() && text.contains(['*', '?', '[']) {
             self.are_found = true;
             match files(path) {
@@ -175,13 +177,12 @@ impl Sources {
                 match met {
                     Met::File(path) => self.add_path(path, taken),
                     Met::Unreadable(path, reason) => {
-                        self.named
-                            .push(Named::Refused { name: path.display().to_string(), reason });
+                        self.named.push(Named::Refused { name: name::of_path(path), reason });
                     }
                 }
             }
         } else {
-            self.add_path(path.to_path_buf(), taken);
+            self.add_path(path.clone(), taken);
         }
     }
 
@@ -273,11 +274,12 @@ impl Sources {
     /// [`Error::Unsupported`] if the name resolves to several sources.
     pub fn only(name: impl Into<OsString>) -> Result<Named> {
         let name = name.into();
-        if Path::new(&name).is_dir() {
+        let path = name::path_of(&name);
+        if path.is_dir() {
             // Opening it reports what to try.
-            return Ok(Named::Path(name.into()));
+            return Ok(Named::Path(path));
         }
-        let shown = shown(&name.to_string_lossy());
+        let shown = shown(&name::of_path(&name));
         let mut sources = Sources::of([name]);
         match (sources.named.pop(), sources.len()) {
             (Some(one), 0) => Ok(one),
@@ -309,7 +311,7 @@ impl Sources {
         let read: HashSet<_> = paths.filter_map(|path| identity(&path)).collect();
         for path in written {
             if identity(path).is_some_and(|id| read.contains(&id)) {
-                let path = path.display();
+                let path = name::of_path(path);
                 return Err(Error::Request(format!(
                     "{path}: is searched and would be overwritten"
                 )));
@@ -318,8 +320,8 @@ impl Sources {
             if let Some(folder) = folder.filter(|folder| !folder.exists()) {
                 return Err(Error::Request(format!(
                     "{}: there is no folder {}",
-                    path.display(),
-                    folder.display()
+                    name::of_path(path),
+                    name::of_path(folder)
                 )));
             }
         }

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, OnceLock};
 
+use quarrier_core::name;
 use quarrier_core::source::{FileSource, Polled, Source, open_in_order};
 use quarrier_core::sync::{into_inner, lock};
 use quarrier_images::{Content, FolderSiblings, Kind, ScratchFolder, Siblings};
@@ -245,7 +246,7 @@ impl Opener {
     pub fn follow(&self, named: &Named) -> Result<Opened> {
         match named {
             Named::Path(path) if path.is_file() && !is_log(path) => {
-                let name = path.display().to_string();
+                let name = name::of_path(path);
                 let following = Following::open(path)
                     .map_err(|error| quarrier_core::Error::io(name.clone(), "open", error))?;
                 Ok(Opened::Stream { name, reader: Box::new(following) })
@@ -276,7 +277,7 @@ impl Opener {
             (Content::Disk(disk), _) => (disk, image.notice),
             (Content::Stream(sequential), Packed::Unpacked) => sequential.unpacked(&scratch)?,
             (Content::Stream(sequential), Packed::InOrder) => {
-                let (name, reader) = (path.display().to_string(), sequential.reader()?);
+                let (name, reader) = (name::of_path(path), sequential.reader()?);
                 return Ok(Opened::Stream { name, reader });
             }
         };
@@ -340,7 +341,7 @@ struct Noted {
 impl Siblings for Noted {
     fn open(&self, name: &str) -> quarrier_core::Result<Box<dyn Source>> {
         let source = self.beside.open(name)?;
-        lock(&self.opened).push(PathBuf::from(source.name()));
+        lock(&self.opened).push(self.beside.path_of(name));
         Ok(source)
     }
 
@@ -381,7 +382,7 @@ fn open_stream(path: &Path) -> Result<Option<Opened>> {
     if !in_order && !seems_empty {
         return Ok(None);
     }
-    let name = path.display().to_string();
+    let name = name::of_path(path);
     // Does not wait for a pipe's writer: the reader checks the stop flag.
     let opened = open_in_order(path);
     let mut file = opened.map_err(|error| quarrier_core::Error::io(name.clone(), "open", error))?;

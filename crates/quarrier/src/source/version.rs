@@ -3,6 +3,7 @@
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
+use quarrier_core::name;
 use quarrier_core::source::Source;
 use quarrier_remote::RemoteSource;
 
@@ -56,7 +57,7 @@ fn marks_of<'p>(paths: impl Iterator<Item = &'p PathBuf>) -> Result<Vec<String>>
     paths.dedup();
     let mark = |path: &&Path| {
         let meta = std::fs::metadata(path)
-            .map_err(|error| quarrier_core::Error::io(path.display().to_string(), "open", error))?;
+            .map_err(|error| quarrier_core::Error::io(name::of_path(path), "open", error))?;
         // The time of a device node says nothing about its contents.
         Ok(match meta.file_type().is_block_device() {
             true => "device".to_string(),

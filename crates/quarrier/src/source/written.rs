@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use quarrier_core::name;
 use quarrier_core::source::Source;
 
 use crate::{Error, Result};
@@ -12,12 +13,12 @@ pub(crate) fn refuse_folder_on_source(folder: &Path, source: &dyn Source) -> Res
     let beside = folder.parent().filter(|parent| !parent.as_os_str().is_empty());
     let holder =
         std::fs::metadata(folder).or_else(|_| std::fs::metadata(beside.unwrap_or(Path::new("."))));
-    let device = std::fs::metadata(source.name());
+    let device = std::fs::metadata(name::path_of(source.name()));
     let (Ok(device), Ok(holder)) = (device, holder) else { return Ok(()) };
     match device.rdev() != 0 && device.rdev() == holder.dev() {
         true => Err(Error::Request(format!(
             "{}: is on {}, the device to carve; name a folder on another disk",
-            folder.display(),
+            name::of_path(folder),
             source.name()
         ))),
         false => Ok(()),

@@ -18,6 +18,7 @@ use quarrier::carve::{Begin, Carved, Carving, Free, Verification, verify};
 use quarrier::{Error, Opened, Opener, Sources};
 use quarrier_carve::Skimming;
 use quarrier_carve::folder::REPORT;
+use quarrier_core::name;
 use quarrier_report::number;
 use quarrier_units::Remarks;
 
@@ -62,7 +63,7 @@ fn run_until(
     let sources = sources.listed(&opener);
     let single = match (&names[..], sources.as_slice()) {
         ([], _) => return Err("no source was named".to_string()),
-        ([name], [named]) if carve.files_from.is_empty() && !Path::new(name).is_dir() => {
+        ([name], [named]) if carve.files_from.is_empty() && !name::path_of(name).is_dir() => {
             Some((name, named))
         }
         _ => None,
@@ -81,7 +82,7 @@ fn run_until(
     };
     let mut opened = opener.open(named).map_err(error_message)?;
     let verified = match carve.verify {
-        true => Some(verified(carve, Path::new(name), stop)?),
+        true => Some(verified(carve, &name::path_of(name), stop)?),
         false => None,
     };
     if matches!(verified, Some(Verification::Interrupted)) {
@@ -136,7 +137,7 @@ fn carry_out(run: &Run<'_>, carving: Carving<'_>) -> (quarrier::Result<Carved>, 
 
 /// Compares the image with its stored hashes, and prints the outcome.
 fn verified(carve: &Carve, path: &Path, stop: &AtomicBool) -> Result<Verification, String> {
-    let name = path.display().to_string();
+    let name = name::of_path(path);
     let mut bar: Option<Progress> = None;
     let verified = verify(path, &mut |done, length| {
         bar.get_or_insert_with(|| Progress::new(&name, 0..length, carve.quiet)).advance_to(done);

@@ -24,6 +24,7 @@ use quarrier::files::{Unallocated, places};
 use quarrier::search::{Ahead, Histogram, Running, SmallFiles, Watch};
 use quarrier::source::unreadable_line;
 use quarrier::{Error, Named, Opened, Opener, Sources};
+use quarrier_core::name;
 use quarrier_core::pipeline::{Chunk, Plan, Run};
 use quarrier_search::{Finding, Pattern};
 
@@ -307,7 +308,7 @@ impl Session<'_> {
         if findings.is_empty() {
             return Ok(());
         }
-        let name = path.display().to_string();
+        let name = name::of_path(path);
         let sums = (&mut self.counts, self.histogram.as_mut());
         let mut watch = OneSource::new((self.search, self.patterns), &name, sums, &mut **rows);
         self.running.take_ahead(data, findings, &mut watch);
