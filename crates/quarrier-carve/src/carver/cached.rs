@@ -1,14 +1,15 @@
 //! A cache of recently read blocks, for sources without windows: validators and mending read the
 //! same block many times, and a compressed image should be decompressed once. It also remembers
-//! ranges that could not be read, because a disk retries a bad sector for seconds each time.
+//! ranges that could not be read, because a disk retries a bad sector for seconds each time, and the error
+//! after which no other range is worth trying.
 
 use std::collections::HashMap;
 use std::io;
 use std::ops::Range;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
 use quarrier_core::region::Region;
-use quarrier_core::source::{Source, read_full_at};
+use quarrier_core::source::{Source, is_gone, read_full_at};
 use quarrier_core::sync::lock;
 
 use super::bad::Bad;
@@ -24,6 +25,7 @@ pub(super) struct CachedSource<'s> {
     blocks_max: usize,
     blocks: Mutex<Blocks>,
     bad: Mutex<Bad>,
+    gone: OnceLock<io::Error>,
 }
 
 #[derive(Default)]
@@ -38,30 +40,53 @@ impl<'s> CachedSource<'s> {
     pub(super) fn new(source: &'s dyn Source, memory_bytes: u64) -> Self {
         let shows_windows = source.window(0..source.length().min(1)).is_some();
         let blocks_max = room::blocks_max(memory_bytes, BLOCK_BYTES);
-        let (blocks, bad) = Default::default();
-        CachedSource { source, shows_windows, blocks_max, blocks, bad }
+        let (blocks, bad, gone) = Default::default();
+        CachedSource { source, shows_windows, blocks_max, blocks, bad, gone }
+    }
+
+    /// The error of the source as a whole, if there was one: what was read before may lack bytes that others
+    /// could read.
+    pub(super) fn gone(&self) -> Option<io::Error> {
+        self.gone.get().map(again)
+    }
+
+    /// Reads from the source itself, and remembers an error of the source as a whole.
+    fn noting_gone<T>(&self, read: io::Result<T>) -> io::Result<T> {
+        if let Err(error) = &read
+            && is_gone(error)
+        {
+            let _ = self.gone.set(again(error));
+        }
+        read
     }
 
     /// Returns a block, with zeros in unreadable ranges; `None` if the source ends within it, or if
     /// some of its unreadable ranges could not be remembered.
-    fn block(&self, number: u64) -> Option<Arc<[u8]>> {
+    ///
+    /// # Errors
+    /// That of the source as a whole.
+    fn block(&self, number: u64) -> io::Result<Option<Arc<[u8]>>> {
         if let Some(block) = self.blocks().get(number) {
-            return Some(block);
+            return Ok(Some(block));
         }
         let range = self.range_of(number);
         let mut bytes = vec![0; (range.end - range.start) as usize];
         let is_bad = self.bad().within(range.clone()).is_some();
-        let read = if is_bad {
-            self.read_around(range.start, &mut bytes)
+        let is_read = if is_bad {
+            self.read_around(range.start, &mut bytes)?
         } else {
-            match read_full_at(self.source, range.start, &mut bytes) {
+            match self.noting_gone(read_full_at(self.source, range.start, &mut bytes)) {
                 Ok(read) => read == bytes.len(),
-                Err(_) => self.read_around(range.start, &mut bytes),
+                Err(error) if is_gone(&error) => return Err(error),
+                Err(_) => self.read_around(range.start, &mut bytes)?,
             }
         };
-        let block: Arc<[u8]> = read.then_some(bytes)?.into();
+        if !is_read {
+            return Ok(None);
+        }
+        let block: Arc<[u8]> = bytes.into();
         self.blocks().add(number, Arc::clone(&block), self.blocks_max);
-        Some(block)
+        Ok(Some(block))
     }
 
     fn range_of(&self, number: u64) -> Range<u64> {
@@ -71,7 +96,10 @@ impl<'s> CachedSource<'s> {
 
     /// Reads, sector by sector, the bytes not known to be bad, and remembers the sectors that fail;
     /// bad ones become zeros. Returns false if one of them could not be remembered.
-    fn read_around(&self, start: u64, bytes: &mut [u8]) -> bool {
+    ///
+    /// # Errors
+    /// That of the source as a whole.
+    fn read_around(&self, start: u64, bytes: &mut [u8]) -> io::Result<bool> {
         let mut at = start;
         for sector in bytes.chunks_mut(self.sector_bytes().max(1)) {
             let range = at..at + sector.len() as u64;
@@ -80,18 +108,20 @@ impl<'s> CachedSource<'s> {
                 sector.fill(0);
                 continue;
             }
-            let is_recorded = match read_full_at(self.source, range.start, sector) {
+            let is_recorded = match self.noting_gone(read_full_at(self.source, range.start, sector))
+            {
                 Ok(read) => read == sector.len(),
+                Err(error) if is_gone(&error) => return Err(error),
                 Err(_) => {
                     sector.fill(0);
                     self.bad().add(range)
                 }
             };
             if !is_recorded {
-                return false;
+                return Ok(false);
             }
         }
-        true
+        Ok(true)
     }
 
     /// Returns the number of readable bytes from `offset` on, `bytes` at most. Fails if the first
@@ -112,11 +142,12 @@ impl<'s> CachedSource<'s> {
     /// unreadable ranges first.
     fn read_directly(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
         let good = self.good(offset, buffer.len())?;
-        match self.source.read_at(offset, &mut buffer[..good]) {
+        match self.noting_gone(self.source.read_at(offset, &mut buffer[..good])) {
+            Err(error) if is_gone(&error) => Err(error),
             Err(error) if self.shows_windows && error.kind() != io::ErrorKind::Interrupted => {
                 let range = self.range_of(offset / BLOCK_BYTES);
                 let mut bytes = vec![0; (range.end - range.start) as usize];
-                self.read_around(range.start, &mut bytes);
+                self.read_around(range.start, &mut bytes)?;
                 let good = self.good(offset, buffer.len())?;
                 self.source.read_at(offset, &mut buffer[..good])
             }
@@ -130,6 +161,14 @@ impl<'s> CachedSource<'s> {
 
     fn blocks(&self) -> MutexGuard<'_, Blocks> {
         lock(&self.blocks)
+    }
+}
+
+/// The same error once more.
+fn again(error: &io::Error) -> io::Error {
+    match error.raw_os_error() {
+        Some(code) => io::Error::from_raw_os_error(code),
+        None => io::Error::new(error.kind(), error.to_string()),
     }
 }
 
@@ -165,7 +204,10 @@ impl Source for CachedSource<'_> {
             return self.source.read_at(offset, buffer);
         }
         let into = (offset % BLOCK_BYTES) as usize;
-        let block = (!self.shows_windows).then(|| self.block(offset / BLOCK_BYTES)).flatten();
+        let block = match self.shows_windows {
+            true => None,
+            false => self.block(offset / BLOCK_BYTES)?,
+        };
         let Some(held) = block.as_ref().and_then(|block| block.get(into..)) else {
             return self.read_directly(offset, buffer);
         };
@@ -234,6 +276,48 @@ mod tests {
             let read = self.bytes.read_at(offset, buffer)?;
             self.read.fetch_add(read as u64, Ordering::Relaxed);
             Ok(read)
+        }
+    }
+
+    /// Fails as a whole from `end` on.
+    struct Ending<'b>(Memory<&'b [u8]>, u64);
+
+    impl Source for Ending<'_> {
+        fn name(&self) -> &str {
+            "ending"
+        }
+
+        fn length(&self) -> u64 {
+            self.0.length()
+        }
+
+        fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
+            if offset >= self.1 {
+                return Err(io::Error::new(io::ErrorKind::ConnectionAborted, "no space"));
+            }
+            let count = buffer.len().min((self.1 - offset) as usize);
+            self.0.read_at(offset, &mut buffer[..count])
+        }
+    }
+
+    #[test]
+    fn an_error_of_the_whole_source_is_no_bad_sector() {
+        let bytes = vec![7; 3 << 20];
+        for shows_windows in [false, true] {
+            let source = Ending(Memory::new("m", &bytes[..]), (2 << 20) + 777);
+            let cached = CachedSource { shows_windows, ..CachedSource::new(&source, 32 << 20) };
+            let mut buffer = vec![0; 1000];
+            assert_eq!(cached.read_at(1 << 20, &mut buffer).unwrap(), 1000);
+            assert!(cached.gone().is_none());
+            for _ in 0..2 {
+                let error = cached.read_at((2 << 20) + 900, &mut buffer).unwrap_err();
+                assert_eq!(
+                    (error.kind(), &*error.to_string()),
+                    (io::ErrorKind::ConnectionAborted, "no space")
+                );
+            }
+            assert_eq!(cached.gone().unwrap().to_string(), "no space");
+            assert!(cached.bad().within(0..3 << 20).is_none());
         }
     }
 

@@ -5,6 +5,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Instant;
 
+use quarrier_core::source::Source;
 use quarrier_core::sync::{into_inner, lock};
 use quarrier_core::threads;
 
@@ -67,6 +68,12 @@ impl<'c> CarveRun<'c> {
         Ok(summary)
     }
 
+    /// The error of the source as a whole, if there was one.
+    pub(super) fn gone(&self) -> Option<Error> {
+        let error = self.source.gone()?;
+        Some(quarrier_core::Error::io(self.source.name(), "read", error).into())
+    }
+
     /// Restores the results of an earlier run, and keeps its whole files again.
     pub(super) fn recall(&self, mut summary: Summary) -> Result<RunState<'c>> {
         let begun = &self.carver.begun;
@@ -91,6 +98,9 @@ impl<'c> CarveRun<'c> {
             true => (vec![None; broken.len()], Vec::new()),
             false => self.mend_all(resolver.claims(), summary.block_bytes, &broken),
         };
+        if let Some(error) = self.gone().filter(|_| !self.carver.is_stopped()) {
+            return Err(error);
+        }
         let kept_max = if self.carver.reads_all { usize::MAX } else { broken_max(self.ranges) };
         let Outcome { mended, alone, partial, left_out, mut lost } =
             resolver.settle(self.ranges, broken, mended, kept_max);

@@ -274,11 +274,17 @@ impl<'a, 'c> Scheduler<'a, 'c> {
             is_begun: true,
         });
         let mut shared = self.lock();
-        // An interrupted stride is incomplete.
-        if !self.run.carver.is_stopped() {
-            let search = PartSearch::of(looked);
-            let part = JudgedPart { range, midway, search, judgement };
-            shared.judged.insert((task.number, task.part), part);
+        // An interrupted stride is incomplete, and so is one whose source was lost.
+        match self.run.gone() {
+            _ if self.run.carver.is_stopped() => {}
+            Some(error) => {
+                shared.failed.get_or_insert(error);
+            }
+            None => {
+                let search = PartSearch::of(looked);
+                let part = JudgedPart { range, midway, search, judgement };
+                shared.judged.insert((task.number, task.part), part);
+            }
         }
         shared.under_way -= u64::from(is_last);
         self.changed.notify_all();

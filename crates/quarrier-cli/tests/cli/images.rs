@@ -157,22 +157,32 @@ fn an_image_gives_the_rows_and_files_of_its_disk_under_any_name() {
 
 /// A frame of Zstandard with these bytes and then zeros, more than 128 MiB in all.
 fn long_zst(bytes: &[u8]) -> Vec<u8> {
-    const BLOCK: usize = 128 << 10;
-    let (data, zeros) = (bytes.chunks(BLOCK), 1025);
-    let length = (bytes.len() + zeros * BLOCK) as u32;
+    zst_of(&[(bytes, 1025)])
+}
+
+/// A block of Zstandard.
+const BLOCK: usize = 128 << 10;
+
+/// A frame of Zstandard with bytes, and a number of blocks of zeros after each.
+fn zst_of(parts: &[(&[u8], usize)]) -> Vec<u8> {
+    let length: usize = parts.iter().map(|(bytes, zeros)| bytes.len() + zeros * BLOCK).sum();
     // Its header: the magic number, a length of four bytes and no checksum, a window of one MiB.
     let mut frame = vec![0x28, 0xB5, 0x2F, 0xFD, 0x80, 0x50];
-    frame.extend(length.to_le_bytes());
-    for block in data {
-        frame.extend(&((block.len() as u32) << 3).to_le_bytes()[..3]);
-        frame.extend(block);
+    frame.extend((length as u32).to_le_bytes());
+    let mut last = 0;
+    for (bytes, zeros) in parts {
+        for block in bytes.chunks(BLOCK) {
+            frame.extend(&((block.len() as u32) << 3).to_le_bytes()[..3]);
+            frame.extend(block);
+        }
+        // Blocks of one byte, repeated.
+        for _ in 0..*zeros {
+            last = frame.len();
+            frame.extend(&((BLOCK as u32) << 3 | 2).to_le_bytes()[..3]);
+            frame.push(0);
+        }
     }
-    // Blocks of one byte, repeated.
-    for number in 1..=zeros {
-        let header = (BLOCK as u32) << 3 | 2 | u32::from(number == zeros);
-        frame.extend(&header.to_le_bytes()[..3]);
-        frame.push(0);
-    }
+    frame[last] |= 1;
     frame
 }
 
@@ -204,6 +214,32 @@ fn a_frame_that_is_too_long_for_memory_gives_the_rows_and_files_of_its_disk() {
     for command in [&["carve", "disk.zst", "-o", "no"][..], &["search", "a", "inside.zst"]] {
         without(command).refuses(&["cannot create a temporary file in", "missing"]);
     }
+}
+
+#[test]
+fn without_space_for_a_long_frame_carving_says_so_and_goes_on_with_more() {
+    let lab = Lab::new();
+    let (first, second) = (gif("first"), gif("second"));
+    let at = (first.len() + 600 * BLOCK) as u64;
+    lab.put_sparse("f", at + second.len() as u64 + (600 << 17), &[(0, &first), (at, &second)]);
+    lab.put("disk.zst", zst_of(&[(&first, 600), (&second, 600)]));
+    // A limit of 32 MiB for each file, or 64 in a shell that counts blocks of 1024 bytes.
+    let line = "trap '' XFSZ; ulimit -f 65536; exec \"$0\" carve disk.zst -o out";
+    let mut command = std::process::Command::new("sh");
+    command.args(["-c", line, env!("CARGO_BIN_EXE_quarrier")]).current_dir(lab.path(""));
+    let ran = run(command, b"");
+    ran.says(2, &["disk.zst: cannot read", "there is no space for temporary files in /"]);
+    let found = tree(&lab.path("out"));
+    assert!(found.contains_key("gif/000000000000.gif") && found.len() < 6, "{:?}", found.keys());
+    assert_eq!(String::from_utf8_lossy(&found["report.jsonl"]).lines().count(), 1);
+    assert!(carve(&lab, &["disk.zst", "-o", "out", "--resume"]).stderr.is_empty());
+    let text = |folder: &str| {
+        let files = tree(&lab.path(folder)).into_iter();
+        let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).replace("disk.zst", "f");
+        files.map(|(name, bytes)| (name, text(bytes))).collect::<Vec<_>>()
+    };
+    carve(&lab, &["f", "-o", "raw"]).is_clean();
+    assert_eq!(text("out"), text("raw"));
 }
 
 #[test]

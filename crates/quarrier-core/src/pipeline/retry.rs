@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use crate::error::{Error, Result};
 use crate::ranges::push_merged;
-use crate::source::Source;
+use crate::source::{Source, is_gone};
 
 /// Bytes to read sector by sector after an error, before trying large reads again.
 const CAREFUL_BYTES: u64 = 64 * 1024;
@@ -54,26 +54,4 @@ pub(super) fn fill(
         }
     }
     Ok(())
-}
-
-/// Whether an error concerns the whole source rather than a sector.
-fn is_gone(error: &io::Error) -> bool {
-    use io::ErrorKind::{
-        ConnectionAborted, NotConnected, NotFound, PermissionDenied, StaleNetworkFileHandle,
-    };
-    const GONE: [rustix::io::Errno; 5] = [
-        rustix::io::Errno::NODEV,
-        rustix::io::Errno::NXIO,
-        rustix::io::Errno::BADF,
-        rustix::io::Errno::STALE,
-        rustix::io::Errno::NOMEDIUM,
-    ];
-    match error.raw_os_error() {
-        Some(code) => GONE.iter().any(|gone| gone.raw_os_error() == code),
-        // A source other than a file of the system reports it by the error's kind.
-        None => matches!(
-            error.kind(),
-            ConnectionAborted | NotConnected | NotFound | PermissionDenied | StaleNetworkFileHandle
-        ),
-    }
 }

@@ -2,6 +2,7 @@
 
 mod changing;
 mod file;
+mod gone;
 mod memory;
 mod open;
 mod polled;
@@ -10,6 +11,7 @@ mod split;
 
 pub use changing::ChangingMemory;
 pub use file::FileSource;
+pub use gone::is_gone;
 pub use memory::Memory;
 pub use open::{open, open_direct, open_in_order};
 pub use polled::Polled;
@@ -41,7 +43,7 @@ pub trait Source: Send + Sync {
     ///
     /// # Errors
     /// The operating system's error; the caller retries in units of
-    /// [`sector_bytes`](Source::sector_bytes). A source that is gone as a whole, so that no other
+    /// [`sector_bytes`](Source::sector_bytes). A source that is [gone](is_gone) as a whole, so that no other
     /// range is worth trying, returns a system error that says so (`ENODEV`, `ESTALE`, …) or,
     /// without one, one of the kinds `NotConnected`, `ConnectionAborted`, `NotFound`,
     /// `PermissionDenied`, `StaleNetworkFileHandle`.
