@@ -138,30 +138,48 @@ fn unpacked(kind: Kind, file: &Arc<dyn Source>, around: &Around<'_>) -> Result<I
                 Ok(Image { content: Content::Disk(inner), kind: Some(kind), notice })
             }
         },
-        Packed::InOrder(sequential) => match is_image(file, &sequential)? {
-            true => image_inside(file, &sequential, &around),
-            false => {
-                let content = Content::Stream(sequential);
-                Ok(Image { content, kind: Some(kind), notice: None })
+        Packed::InOrder(sequential) => {
+            let head = head(file, &sequential)?;
+            let has_footer = may_have_footer(file, &sequential, &head, &around);
+            match has_footer || Kind::of(&Memory::new("", &head[..]), true).is_some() {
+                true => image_inside(file, &sequential, has_footer, &around),
+                false => {
+                    let content = Content::Stream(sequential);
+                    Ok(Image { content, kind: Some(kind), notice: None })
+                }
             }
-        },
+        }
     }
 }
 
-/// Whether an image may be inside, so that it must be read at any offset: its first bytes, or the name of
-/// a format with a footer, suggest it.
-fn is_image(file: &Arc<dyn Source>, sequential: &Sequential) -> Result<bool> {
+/// The first bytes of what a compressed file contains.
+fn head(file: &Arc<dyn Source>, sequential: &Sequential) -> Result<Vec<u8>> {
     let mut head = Vec::new();
     let read = sequential.reader()?.take(HEAD_BYTES).read_to_end(&mut head);
     read.map_err(|error| Error::io(file.name(), "unpack", error))?;
-    let has_footer = Kind::has_footer(unpacked_name(file.name()));
-    Ok(has_footer || Kind::of(&Memory::new("", &head[..]), true).is_some())
+    Ok(head)
 }
 
-/// Opens what a compressed file contains, unpacked to a temporary file.
+/// Whether a footer may make an image of what a compressed file contains: its name, its first bytes or its
+/// length suggest it. All of it is unpacked to know, so that hardly any file without one may seem to have one.
+fn may_have_footer(
+    file: &Arc<dyn Source>,
+    sequential: &Sequential,
+    head: &[u8],
+    around: &Around<'_>,
+) -> bool {
+    let suggests_it =
+        || dmg::may_begin(head) || sequential.length().is_some_and(vhd::is_length_with_footer);
+    let is_named = Kind::has_footer(unpacked_name(file.name()));
+    is_named || (around.beside.scratch().is_some() && suggests_it())
+}
+
+/// Opens what a compressed file contains, unpacked to a temporary file. Its end is unpacked at once if it
+/// may have a footer.
 fn image_inside(
     file: &Arc<dyn Source>,
     sequential: &Sequential,
+    has_footer: bool,
     around: &Around<'_>,
 ) -> Result<Image> {
     let Some(folder) = around.beside.scratch() else {
@@ -170,9 +188,8 @@ fn image_inside(
         return Err(refused(&**file, reason));
     };
     let (inner, notice) = sequential.unpacked(folder)?;
-    // To probe the end would unpack all of it.
-    let probes_end = Kind::has_footer(unpacked_name(file.name()));
-    match Kind::and_notice(&*inner, !probes_end) {
+    // To probe the end unpacks all of it.
+    match Kind::and_notice(&*inner, !has_footer) {
         (Some(within), _) => {
             let image = open_as(within, inner, around)?;
             Ok(Image { notice: notice.or(image.notice), ..image })

@@ -27,6 +27,18 @@ const FIXED: u32 = 2;
 const DYNAMIC: u32 = 3;
 const DIFFERENCING: u32 = 4;
 
+/// Whether a file of this length is probably a disk with a footer: before the last sector, there are whole
+/// MiB, or whole cylinders of the geometries that writers choose. Raw disks hardly ever have such a length.
+pub(crate) fn is_length_with_footer(length: u64) -> bool {
+    const CYLINDERS: [u64; 5] = [(1 << 20) / SECTOR_BYTES, 17 * 16, 31 * 16, 63 * 16, 255 * 16];
+    let sectors =
+        length.checked_sub(FOOTER_BYTES).filter(|&disk| disk.is_multiple_of(SECTOR_BYTES));
+    sectors.is_some_and(|disk| {
+        let sectors = disk / SECTOR_BYTES;
+        sectors > 0 && CYLINDERS.iter().any(|&cylinder| sectors.is_multiple_of(cylinder))
+    })
+}
+
 /// The footer in the last sector, which has a copy at the start.
 struct Footer {
     length: u64,
@@ -239,5 +251,21 @@ impl Blocks {
         let same = (sector..last).take_while(|&at| is_here(at, sector) == first).count() as u64;
         let place = if first { stored } else { Place::Parent };
         Ok(Run { bytes: (sector + same) * SECTOR_BYTES - within, place })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_lengths_with_a_footer_seem_to_have_one() {
+        // As `qemu-img` makes them of 256 MiB, 2 GiB and 127 GiB, in cylinders and in MiB.
+        for sectors in [525_168, 4_195_296, 266_338_320, 524_288, 4_194_304, 266_338_304u64] {
+            assert!(is_length_with_footer(sectors * 512 + 512), "{sectors}");
+            assert!(!is_length_with_footer(sectors * 512), "{sectors}");
+            assert!(!is_length_with_footer(sectors * 512 + 511), "{sectors}");
+        }
+        assert!(!is_length_with_footer(512) && !is_length_with_footer(0));
     }
 }

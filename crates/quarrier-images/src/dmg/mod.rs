@@ -52,6 +52,11 @@ struct Chunk {
     packing: Packing,
 }
 
+/// Whether a file with these first bytes may be an image: its first chunk is often one of zlib.
+pub(crate) fn may_begin(head: &[u8]) -> bool {
+    matches!(head, [0x78, 0x01 | 0x5E | 0x9C | 0xDA, ..])
+}
+
 /// The locations of an image's chunks.
 pub(crate) struct Dmg {
     file: Arc<dyn Source>,

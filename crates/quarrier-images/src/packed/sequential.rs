@@ -61,6 +61,11 @@ impl Sequential {
         Ok((Arc::new(unpacked), damage))
     }
 
+    /// Its length when unpacked, if it states that.
+    pub(crate) fn length(&self) -> Option<u64> {
+        self.length
+    }
+
     pub(crate) fn kind(&self) -> Kind {
         self.kind
     }

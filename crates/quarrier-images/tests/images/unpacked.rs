@@ -130,6 +130,39 @@ fn an_image_in_a_long_frame_or_block_is_opened() {
     assert!(why.contains("contains an image"), "{why}");
 }
 
+#[test]
+fn a_footer_inside_a_long_frame_or_block_is_found_if_length_or_first_bytes_suggest_it() {
+    let (lab, scratch) = (Lab::new(), Scratch::new());
+    let mut disk = media(1 << 20);
+    // Zeros take no bytes of a DMG, so that a chunk of zlib is the first.
+    disk[..256 << 10].fill(0);
+    disk[256 << 10..][..5000].fill(9);
+    let dmg = crate::written::dmg(&disk, &|_| None);
+    assert_eq!(dmg[0], 0x78);
+    let mut images = vec![(dmg, Kind::Dmg)];
+    lab.put("raw", &disk);
+    if lab.runs("qemu-img", "convert|-f|raw|-O|vpc|-o|subformat=fixed,force_size=on|raw|image") {
+        images.push((lab.read("image"), Kind::Vhd));
+    } else {
+        skip("qemu-img does not run");
+    }
+    for (image, expected) in &images {
+        for packed in [zstd_frame(image), xz(image)] {
+            let (found, _, kind) = scratch.open(memory(&packed)).unwrap();
+            assert_eq!(kind, Some(*expected));
+            check(&*found, &disk);
+        }
+        // Without the footer, it is read as it is.
+        let cut = &image[..image.len() - 512];
+        let longer = [cut, &[7; 512]].concat();
+        for plain in [cut, &longer] {
+            let (found, notice, _) = scratch.open(memory(&zstd_frame(plain))).unwrap();
+            check(&*found, plain);
+            assert_eq!(notice, None);
+        }
+    }
+}
+
 /// Counts the bytes that are read.
 struct Counted(Memory<Vec<u8>>, AtomicU64);
 

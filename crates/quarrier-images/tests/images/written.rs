@@ -373,7 +373,7 @@ fn known_images_have_the_same_bytes_in_every_container() {
 }
 
 /// A DMG of chunks of up to 64 KiB, each with another compression, in two tables.
-fn dmg(disk: &[u8], lzma: &dyn Fn(&[u8]) -> Option<Vec<u8>>) -> Vec<u8> {
+pub(crate) fn dmg(disk: &[u8], lzma: &dyn Fn(&[u8]) -> Option<Vec<u8>>) -> Vec<u8> {
     use std::io::Write;
     let (mut file, mut tables) = (Vec::new(), vec![Vec::new(), Vec::new()]);
     for (number, chunk) in disk.chunks(64 * KIB).enumerate() {
