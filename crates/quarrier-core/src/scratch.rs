@@ -104,7 +104,8 @@ impl ScratchFile {
     fn failed(&self, error: io::Error) -> io::Error {
         use io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
         match error.kind() {
-            FileTooLarge | QuotaExceeded | StorageFull => self.full(&error.to_string()),
+            // Not with the number of the error: `Error` cuts a message there.
+            kind @ (FileTooLarge | QuotaExceeded | StorageFull) => self.full(&kind.to_string()),
             _ => error,
         }
     }
@@ -183,6 +184,12 @@ mod tests {
         assert_eq!(full.kind(), io::ErrorKind::StorageFull);
         let place = folder.path().display().to_string();
         assert!(full.to_string().contains(&place) && full.to_string().contains("TMPDIR"), "{full}");
+        for number in [rustix::io::Errno::NOSPC, rustix::io::Errno::FBIG, rustix::io::Errno::DQUOT]
+        {
+            let full = scratch.failed(number.into());
+            let shown = crate::Error::io("f", "read", full).to_string();
+            assert!(shown.ends_with("name a folder with more space in TMPDIR"), "{shown}");
+        }
         let missing = ScratchFile::create(&folder.path().join("missing")).unwrap_err();
         assert!(missing.to_string().contains("missing"), "{missing}");
     }
