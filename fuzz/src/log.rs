@@ -1,8 +1,12 @@
 //! Any bytes as a segment of a log, and a log with any mutations, with and without valid checksums:
-//! marks rise, opening the log changes nothing that was read, and writing continues.
+//! marks rise, opening the log changes nothing that was read, and writing continues. The same bytes as a segment by
+//! itself, also as one of a copy: what is read of it are messages of the log.
 
+use std::io;
 use std::sync::Arc;
 
+use quarrier_core::source::{Memory, Source};
+use quarrier_messages::kept::{SegmentFolder, SegmentObject, Store};
 use quarrier_messages::log::disk::{Disk, FaultyDisk};
 use quarrier_messages::log::{Batch, Encoding, Event, Log, Opener, Options, Reader};
 
@@ -31,6 +35,7 @@ pub fn run(bytes: &[u8]) -> Verdict {
     let disk = FaultyDisk::new(1);
     disk.set_room(1 << 20);
     disk.put("0000000000000001.qlog", bytes.to_vec());
+    alone(&disk, "0000000000000001.qlog", bytes.len() as u64);
     check(&disk);
     let disk = whole();
     let mut names = disk.names().unwrap_or_default();
@@ -46,6 +51,9 @@ pub fn run(bytes: &[u8]) -> Verdict {
             self::change(&mut segment, change);
         }
         disk.put(name, segment);
+    }
+    for name in &names {
+        alone(&disk, name, bytes.first().map_or(1, |first| u64::from(*first) + 1));
     }
     check(&disk);
     if is_changed { Verdict::Checked } else { Verdict::Skipped }
@@ -128,6 +136,42 @@ fn read(disk: &FaultyDisk) -> (Vec<(u64, u64)>, u64) {
     assert!(marks.windows(2).all(|pair| pair[0].1 <= pair[1].0), "{marks:?}");
     assert!(marks.last().is_none_or(|last| last.1 <= reader.next_mark()));
     (marks, reader.next_mark())
+}
+
+/// The folder of a segment.
+struct Folder<'f>(&'f FaultyDisk);
+
+impl SegmentFolder for Folder<'_> {
+    fn names(&self, beginning: &str) -> io::Result<Vec<String>> {
+        let names = self.0.names()?.into_iter();
+        Ok(names.filter(|name| name.starts_with(beginning)).collect())
+    }
+
+    fn open(&self, name: &str) -> io::Result<SegmentObject> {
+        let bytes = self.0.contents(name).ok_or(io::ErrorKind::NotFound)?;
+        Ok(SegmentObject::new(name, Arc::new(Memory::new(name, bytes))))
+    }
+}
+
+/// Reads a segment by itself, by its name and by that of a copy before the mark `next`.
+fn alone(disk: &FaultyDisk, name: &str, next: u64) {
+    let Some(bytes) = disk.contents(name) else { return };
+    let first = name.trim_end_matches(".qlog");
+    let copied = format!("{first}-{next:016x}-{next:016x}-0000000000000000.qlog");
+    for name in [name, &copied] {
+        let source = Arc::new(Memory::new("segment", bytes.clone()));
+        let object = SegmentObject::new(name, source);
+        let Ok(store) = Store::read_object(object, &Folder(disk)) else { continue };
+        assert!(store.found().damages.iter().all(|damage| damage.path == "segment"), "{name}");
+        let Ok(runs) = store.all_runs() else { continue };
+        for run in runs {
+            let mut buffer = vec![0; usize::try_from(run.length()).unwrap_or(0).min(1 << 20)];
+            let mut filled = 0;
+            while let Ok(count @ 1..) = run.read_at(filled as u64, &mut buffer[filled..]) {
+                filled += count;
+            }
+        }
+    }
 }
 
 fn check(disk: &FaultyDisk) {

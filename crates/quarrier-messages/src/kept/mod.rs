@@ -54,4 +54,5 @@ pub use intake::{AppendResult, Intake, IntakeOptions, PendingAppend};
 pub use load::{LoadOptions, LoadWatch, Origin, Progress, Stored};
 pub use observe::{LoadSample, Observer, ObserverWorker};
 pub use run::Run;
+pub use segment::{SegmentFolder, SegmentObject, is_segment_head, is_segment_name};
 pub use store::{RetainResult, Store, Tended, is_log};

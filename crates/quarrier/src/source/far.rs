@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex};
 use quarrier_core::source::{Source, SplitSource};
 use quarrier_core::sync::lock;
 use quarrier_images::{Content, Kind, ScratchFolder, Siblings};
+use quarrier_messages::Format;
 use quarrier_remote::{Counters, Error as RemoteError, Remote, RemoteSource, redacted};
 
 use super::index::IndexFile;
@@ -18,16 +19,47 @@ use super::url::{beside, last_of_url};
 use super::{Announced, Opened};
 use crate::{Environment, Result};
 
-/// An image, or a partition, whose bytes are in remote objects.
+/// An image, a partition, or the messages of a log, whose bytes are in remote objects.
 pub struct FarImage {
     source: Arc<dyn Source>,
     /// The remote objects that the image reads.
     objects: Vec<RemoteSource>,
     /// The client that makes their requests.
     _remote: Arc<Remote>,
+    /// What is known of its messages, if it is a log.
+    messages: Option<FarMessages>,
+}
+
+/// What is known of the messages of a log.
+pub(super) struct FarMessages {
+    /// `None` without messages.
+    pub(super) format: Option<Format>,
+    /// Damaged places, a line each.
+    pub(super) damages: Vec<String>,
 }
 
 impl FarImage {
+    /// Makes the messages of a log, in some objects.
+    pub(super) fn of_messages(
+        source: Box<dyn Source>,
+        objects: Vec<RemoteSource>,
+        remote: &Arc<Remote>,
+        messages: FarMessages,
+    ) -> FarImage {
+        let (source, _remote) = (Arc::from(source), Arc::clone(remote));
+        FarImage { source, objects, _remote, messages: Some(messages) }
+    }
+
+    /// The format of its messages, if it is a log.
+    pub(super) fn format(&self) -> Option<&Format> {
+        self.messages.as_ref()?.format.as_ref()
+    }
+
+    /// Damaged places of a log, a line each.
+    pub(super) fn damages(&self) -> &[String] {
+        self.messages.as_ref().map_or(&[], |messages| &messages.damages)
+    }
+
     /// The cost of all reads so far, over all objects.
     pub(crate) fn counters(&self) -> Counters {
         let mut all = Counters::default();
@@ -59,7 +91,7 @@ impl FarImage {
     /// Wraps a single object unchanged.
     pub(super) fn plain(object: RemoteSource, remote: &Arc<Remote>) -> FarImage {
         let source: Arc<dyn Source> = Arc::new(object.clone());
-        FarImage { source, objects: vec![object], _remote: Arc::clone(remote) }
+        FarImage { source, objects: vec![object], _remote: Arc::clone(remote), messages: None }
     }
 }
 
@@ -103,7 +135,8 @@ pub(super) fn open_with(
             (1, Some(object)) => Opened::Remote(object),
             (_, last) => {
                 objects.extend(last);
-                let image = FarImage { source: file, objects, _remote: Arc::clone(remote) };
+                let _remote = Arc::clone(remote);
+                let image = FarImage { source: file, objects, _remote, messages: None };
                 Opened::FarImage { image, notice }
             }
         });
@@ -126,7 +159,7 @@ pub(super) fn open_with(
             return Ok(Opened::Stream { name: redacted(url), reader });
         }
     };
-    let image = FarImage { source, objects, _remote };
+    let image = FarImage { source, objects, _remote, messages: None };
     Ok(Opened::FarImage { image, notice: notice.or(of_image) })
 }
 
@@ -177,13 +210,13 @@ impl Parts {
 
 /// Extensions of files that are read in parts but wrap no disk: reading their first bytes would cost a
 /// request.
-const OTHER_ENDINGS: [&str; 22] = [
+const OTHER_ENDINGS: [&str; 23] = [
     "arrow", "csv", "feather", "grib", "h5", "hdf5", "html", "jpeg", "jpg", "json", "jsonl", "nc",
-    "ndjson", "npy", "npz", "parquet", "pdf", "png", "tif", "tiff", "xml", "zip",
+    "ndjson", "npy", "npz", "parquet", "pdf", "png", "qlog", "tif", "tiff", "xml", "zip",
 ];
 
 /// Whether the extension of a URL names a format that wraps no disk.
-fn is_of_another_format(url: &str) -> bool {
+pub(super) fn is_of_another_format(url: &str) -> bool {
     let path = url.split(['?', '#']).next().unwrap_or_default();
     let ending = path.rsplit('/').next().unwrap_or_default().rsplit_once('.');
     ending.is_some_and(|(_, ending)| {

@@ -21,6 +21,7 @@ mod opener;
 mod partition;
 mod shared;
 mod small;
+mod spooled;
 mod stdin;
 mod url;
 mod version;
@@ -51,6 +52,7 @@ use std::path::PathBuf;
 
 use quarrier_core::source::Source;
 use quarrier_messages::Format;
+use quarrier_messages::kept::is_segment_name;
 use quarrier_remote::{Counters, is_remote as is_url, redacted};
 
 use crate::{Error, Result};
@@ -63,6 +65,14 @@ pub fn is_remote(name: &str) -> bool {
 /// Whether a name is the URL of a bucket, or of an object in one: `s3://`, `gs://` or `az://`.
 pub fn is_bucket(name: &str) -> bool {
     quarrier_remote::is_bucket(name)
+}
+
+/// Whether the name of a file, or a URL, is that of a segment of a log: `.qlog`.
+pub fn is_segment(name: &str) -> bool {
+    match is_url(name) {
+        true => String::from_utf8(last_of_url(name)).is_ok_and(|name| is_segment_name(&name)),
+        false => is_segment_name(name),
+    }
 }
 
 /// The name as shown to people: a URL without password and signature.
@@ -93,9 +103,9 @@ pub enum Opened {
     },
     /// A remote object: each read costs requests.
     Remote(RemoteSource),
-    /// An image or a partition in remote objects.
+    /// An image, a partition, or the messages of a log in remote objects.
     FarImage {
-        /// The bytes of the image.
+        /// Its bytes.
         image: FarImage,
         /// Missing parts, for people.
         notice: Option<String>,
@@ -137,7 +147,8 @@ impl Opened {
     pub fn format(&self) -> Option<&Format> {
         match self {
             Opened::Local { format, .. } => format.as_ref(),
-            Opened::Remote(_) | Opened::FarImage { .. } | Opened::Stream { .. } => None,
+            Opened::FarImage { image, .. } => image.format(),
+            Opened::Remote(_) | Opened::Stream { .. } => None,
         }
     }
 
@@ -145,7 +156,8 @@ impl Opened {
     pub fn damages(&self) -> &[String] {
         match self {
             Opened::Local { damages, .. } => damages,
-            Opened::Remote(_) | Opened::FarImage { .. } | Opened::Stream { .. } => &[],
+            Opened::FarImage { image, .. } => image.damages(),
+            Opened::Remote(_) | Opened::Stream { .. } => &[],
         }
     }
 

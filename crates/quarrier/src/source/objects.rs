@@ -134,6 +134,19 @@ impl Opener {
         }
     }
 
+    /// The URLs of segments of a log, in the folder of the one at `url`, whose names begin like this. None if the
+    /// folder cannot be listed because it is not one of a bucket.
+    ///
+    /// # Errors
+    /// It cannot be listed.
+    pub(super) fn segments_beside(&self, url: &str, beginning: &str) -> Result<Vec<String>> {
+        let Some((folder, _)) = url.rsplit_once('/').filter(|_| is_bucket(url)) else {
+            return Ok(Vec::new());
+        };
+        let glob = format!("{}/{beginning}*.qlog", Pattern::escape(folder));
+        Ok(list(self.client()?, &glob, NAMES_BYTES_MAX, self.stop())?)
+    }
+
     /// The objects that a URL stands for; the error is a source that reports it.
     fn objects(&self, url: &str) -> std::result::Result<Vec<Named>, Named> {
         let name = url.to_string();

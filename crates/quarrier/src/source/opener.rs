@@ -10,10 +10,10 @@ use quarrier_core::name;
 use quarrier_core::source::{FileSource, Polled, Source, open_in_order};
 use quarrier_core::sync::{into_inner, lock};
 use quarrier_images::{Content, FolderSiblings, Kind, ScratchFolder, Siblings};
-use quarrier_messages::kept::is_log;
-use quarrier_remote::{CacheOptions, Header, Options, Remote};
+use quarrier_messages::kept::{is_log, is_segment_head};
+use quarrier_remote::{CacheOptions, Header, Options, Remote, RemoteSource};
 
-use super::far::{FarImage, Unwrapping, open_with};
+use super::far::{FarImage, Unwrapping, is_of_another_format, open_with};
 use super::following::Following;
 use super::index::IndexFile;
 use super::partition::PartitionSource;
@@ -235,8 +235,44 @@ impl Opener {
     pub fn open_messages(&self, named: &Named) -> Result<Opened> {
         match named {
             Named::Path(path) if is_log(path) => kept::opened(path),
+            Named::Url(url) => self.open_far_messages(named, url),
+            Named::Objects(url) => self.open_messages(&self.only_object(url)?),
             named => self.open_as(named, &UNPACKED_BY_READERS, Packed::InOrder),
         }
+    }
+
+    fn open_far_messages(&self, named: &Named, url: &str) -> Result<Opened> {
+        if super::is_segment(url) {
+            let object = self.client()?.open_unless(url, &self.stop)?;
+            return kept::opened_object(url, object, self);
+        }
+        match self.open_as(named, &UNPACKED_BY_READERS, Packed::InOrder)? {
+            Opened::Remote(object) if !is_of_another_format(url) && self.is_segment(&object) => {
+                kept::opened_object(url, object, self)
+            }
+            opened => Ok(opened),
+        }
+    }
+
+    /// Whether an object begins like a segment of a log. A read reports the error of an object that cannot be read.
+    fn is_segment(&self, object: &RemoteSource) -> bool {
+        let mut head = [0; 8];
+        let read = object.read_unless(0, &mut head, &self.stop);
+        read.is_ok_and(|count| is_segment_head(&head[..count]))
+    }
+
+    /// Opens a segment of a log, or of the copy of one, as its own bytes, and reads no message; `None` for all other
+    /// sources. A remote segment is known by its name alone.
+    ///
+    /// # Errors
+    /// Those of [`Opener::open_raw`].
+    pub fn open_segment(&self, named: &Named) -> Result<Option<Opened>> {
+        let is_segment = match named {
+            Named::Path(path) => path.is_file() && is_log(path),
+            Named::Url(url) => super::is_segment(url),
+            _ => false,
+        };
+        is_segment.then(|| self.open_raw(named)).transpose()
     }
 
     /// Opens a file for waiting at its end, and streams like [`Opener::open`] does.
@@ -287,6 +323,11 @@ impl Opener {
     /// Where compressed files are unpacked.
     fn scratch(&self) -> ScratchFolder {
         ScratchFolder::new(self.environment.temporary_folder(), &self.stop)
+    }
+
+    /// Where objects are kept that are read twice.
+    pub(super) fn temporary_folder(&self) -> &Path {
+        self.environment.temporary_folder()
     }
 
     /// The flag that ends requests.

@@ -21,6 +21,8 @@ pub struct DetectedSource<'s> {
     origin: Origin<'s>,
     damages: Vec<String>,
     notice: Option<String>,
+    /// Whether its messages are those of a log, whose offsets are not those of its file.
+    is_log: bool,
 }
 
 /// How several processes can share the messages of a source.
@@ -52,23 +54,17 @@ impl Tables<'_> {
         stop: &Arc<AtomicBool>,
     ) -> Result<DetectedSource<'static>> {
         let notice = opened.notice_line();
-        match opened {
-            Opened::Local { source, format, damages, .. } => {
-                let format = match format {
-                    Some(format) => format,
-                    None => self.format_of(&*source)?,
-                };
-                Ok(DetectedSource { format, origin: Origin::Source(source), damages, notice })
-            }
+        // A log says the format of its messages.
+        let (of_log, damages) = (opened.format().cloned(), opened.damages().to_vec());
+        let is_log = of_log.is_some() || !damages.is_empty();
+        let source: Box<dyn Source> = match opened {
+            Opened::Local { source, .. } => source,
+            Opened::FarImage { image, .. } => Box::new(image),
             Opened::Remote(source) => {
                 let whole = 0..source.length();
                 source.announce(self.range.clone().unwrap_or(whole));
                 let format = self.format_of(&source)?;
-                Ok(DetectedSource::of(format, Origin::Remote(source)))
-            }
-            Opened::FarImage { image, .. } => {
-                let detected = self.detect_source(Box::new(image))?;
-                Ok(DetectedSource { notice, ..detected })
+                return Ok(DetectedSource::of(format, Origin::Remote(source)));
             }
             Opened::Stream { name, reader } => {
                 let patient = Box::new(Patient::new(reader, stop));
@@ -78,9 +74,14 @@ impl Tables<'_> {
                     None => stream::detect_format(&name, plain),
                 };
                 let format = self.with_dictionary(format)?;
-                Ok(DetectedSource::of(format, Origin::Stream(name, Some(bytes))))
+                return Ok(DetectedSource::of(format, Origin::Stream(name, Some(bytes))));
             }
-        }
+        };
+        let format = match of_log {
+            Some(format) => format,
+            None => self.format_of(&*source)?,
+        };
+        Ok(DetectedSource { format, origin: Origin::Source(source), damages, notice, is_log })
     }
 
     /// Like [`Tables::detect`], for a source that the caller supplies, such as bytes in memory.
@@ -121,7 +122,7 @@ fn dictionary(path: &Path) -> Result<Arc<Dictionary>> {
 
 impl<'s> DetectedSource<'s> {
     fn of(format: Format, origin: Origin<'s>) -> Self {
-        DetectedSource { format, origin, damages: Vec::new(), notice: None }
+        DetectedSource { format, origin, damages: Vec::new(), notice: None, is_log: false }
     }
 
     /// The name in errors.
@@ -154,7 +155,7 @@ impl<'s> DetectedSource<'s> {
     /// # Errors
     /// [`Error::Messages`] if the first bytes cannot be read.
     pub fn sharing(&self) -> Result<Option<Sharing>> {
-        let is_plain = self.damages.is_empty() && self.notice.is_none();
+        let is_plain = !self.is_log && self.notice.is_none();
         let Some(source) = self.source().filter(|_| is_plain && !self.format.is_columnar()) else {
             return Ok(None);
         };

@@ -16,5 +16,6 @@ mod matching;
 mod messages;
 mod mount;
 mod rules;
+mod segments;
 mod starts;
 mod workers;

@@ -22,8 +22,14 @@ mod restore;
 
 use std::fmt;
 use std::io;
+use std::ops::Range;
+use std::path::Path;
 
 use quarrier_core::source::Source;
+
+use crate::log::LOG_FOLDER;
+use crate::{Error, Result};
+use name::Name;
 
 pub use copier::{CopyLag, CopyProgress, LogCopier};
 pub(super) use restore::refuse_unrestored;
@@ -91,6 +97,27 @@ impl From<crate::log::Error> for CopyError {
     fn from(error: crate::log::Error) -> Self {
         CopyError::Again(error.to_string())
     }
+}
+
+/// Returns the marks of the messages in a copied segment whose object has this name, without folders; None for any
+/// other name.
+pub(super) fn copied_marks(file: &str) -> Option<Range<u64>> {
+    match Name::of(name::SEGMENTS, file)? {
+        Name::Segment { first, next, .. } => Some(first..next),
+        _ => None,
+    }
+}
+
+/// Refuses a folder with the copy of a log, which resembles a data folder.
+pub(super) fn refuse_copy(folder: &Path) -> Result<()> {
+    let names = std::fs::read_dir(folder.join(LOG_FOLDER)).into_iter().flatten().flatten();
+    let mut names = names.filter_map(|entry| entry.file_name().into_string().ok());
+    if !names.any(|name| copied_marks(&name).is_some()) {
+        return Ok(());
+    }
+    let reason = "is the copy of a log, not a data folder: 'quarrier reindex --restore' makes one of it, and its \
+                  folder 'log' has messages";
+    Err(Error::Store { place: folder.display().to_string(), reason: reason.to_string() })
 }
 
 /// Reads an object as a whole; None if it does not exist.

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::io;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
@@ -13,21 +14,24 @@ use super::steps::Steps;
 use super::{State, Store};
 use crate::kept::catalog::{Catalog, DEFINITIONS};
 use crate::kept::columns::ColumnFiles;
-use crate::kept::copy::refuse_unrestored;
+use crate::kept::copy::{refuse_copy, refuse_unrestored};
 use crate::kept::files::Files;
 use crate::kept::index::Index;
 use crate::kept::index_file::{self, IndexState};
 use crate::kept::retained::Retained;
-use crate::kept::segment::OneSegment;
+use crate::kept::segment::{FolderOf, SegmentFolder, SegmentObject, Segments};
 use crate::kept::whole::Unused;
 use crate::log::disk::{Disk, RealDisk};
 use crate::log::{
-    DAMAGES_MAX, Damage, Entry, Event, LOG_FOLDER, Log, Opener, Options, Reader, Recovered, skim,
+    Cut, DAMAGES_MAX, Damage, Entry, Event, LOG_FOLDER, Log, Opener, Options, Reader, Recovered,
+    segment, skim,
 };
 use crate::{Error, Result};
 
 /// Maximum number of attempts to read a log whose segments disappear.
 const ATTEMPTS_MAX: usize = 16;
+/// Maximum number of segments in which the end of a chain is sought.
+const CHAINED_SEGMENTS_MAX: usize = 16;
 
 /// The state of a log that is known before it is read.
 #[derive(Default)]
@@ -52,6 +56,7 @@ impl Store {
     /// As for [`Store::open`].
     pub fn open_with(folder: &Path, options: Options) -> Result<Store> {
         refuse_unrestored(folder)?;
+        refuse_copy(folder)?;
         let logs = folder.join(LOG_FOLDER);
         let start = match logs.is_dir() {
             true => Start::of(self::disk(folder)?.as_ref(), self::disk(&logs)?.as_ref()),
@@ -130,19 +135,65 @@ impl Store {
     pub fn read(path: &Path) -> Result<Store> {
         let place = path.display().to_string();
         if path.is_file() {
-            let logs = OneSegment::open(path);
-            let logs = logs.map_err(|e| crate::log::Error::io(&place, "open the segment", e))?;
+            let segment = SegmentObject::of_file(path);
+            let segment =
+                segment.map_err(|e| crate::log::Error::io(&place, "open the segment", e))?;
             // The data folder around the segment, if it has one.
             let folder =
                 path.parent().and_then(Path::parent).filter(|it| !it.as_os_str().is_empty());
             let disk = folder.and_then(|folder| self::disk(folder).ok());
-            let mut store = Store::over(place, (disk, Arc::new(logs)), None, Index::default())?;
-            store.columns = None;
-            return store.recovered(Start::default());
+            return Store::read_segment(segment, disk, &FolderOf(path));
         }
         refuse_unrestored(path)?;
         let (disk, logs) = disks(path)?;
         Store::read_from(&place, &disk, &logs)
+    }
+
+    /// Like [`Store::read`] for a segment, which is in an object of `folder`.
+    ///
+    /// # Errors
+    /// [`Error::Log`] if the head of a segment cannot be read, or the folder cannot be listed. Bytes that cannot be
+    /// read later on are damage, so the caller must know of errors of the source.
+    pub fn read_object(object: SegmentObject, folder: &dyn SegmentFolder) -> Result<Store> {
+        Store::read_segment(object, None, folder)
+    }
+
+    fn read_segment(
+        segment: SegmentObject,
+        disk: Option<Arc<dyn Disk>>,
+        folder: &dyn SegmentFolder,
+    ) -> Result<Store> {
+        let place = segment.path();
+        let fail = |error| crate::log::Error::io(&place, "read the segment", error);
+        let mut segments = Segments::of(segment, folder).map_err(fail)?;
+        let mark = segments.mark();
+        loop {
+            let logs = Arc::new(segments.clone());
+            let mut store =
+                Store::over(place.clone(), (disk.clone(), logs), None, Index::default())?;
+            store.columns = None;
+            let (store, unfinished) = store.recovered_from(Start::default(), Some(mark))?;
+            let Some(marks) = unfinished else { return Ok(store) };
+            let fail = |error| crate::log::Error::io(&place, "read the segment after it", error);
+            let is_added = segments.len() < CHAINED_SEGMENTS_MAX
+                && segments.add(marks.end, folder).map_err(fail)?;
+            if is_added {
+                continue;
+            }
+            // Otherwise, the log ends there, and the chain was never finished.
+            if segments.is_followed() {
+                let why = match segments.len() < CHAINED_SEGMENTS_MAX {
+                    true => "of which the next segment was not found",
+                    false => "whose end is not in the next segments",
+                };
+                let (first, last) = (marks.start, marks.end.saturating_sub(1));
+                lock(&store.notices).push(format!(
+                    "the messages of marks {first} to {last} are left out: they take effect together with \
+                     later ones, {why}"
+                ));
+            }
+            return Ok(store);
+        }
     }
 
     /// Like [`Store::read`] for a folder, but reads the whole log and verifies all checksums, regardless of
@@ -195,6 +246,7 @@ impl Store {
     /// [`Error::Log`] if the system reports an error.
     pub fn skimmed(folder: &Path) -> Result<Option<Store>> {
         refuse_unrestored(folder)?;
+        refuse_copy(folder)?;
         let logs = folder.join(LOG_FOLDER);
         if !logs.is_dir() {
             return Ok(None);
@@ -218,16 +270,27 @@ impl Store {
     }
 
     /// Reads the part of the log that is not known.
-    fn recovered(mut self, start: Start) -> Result<Store> {
-        let (mut recovered, mut index) = self.pass((start.known.as_ref(), None))?;
-        if start.known.as_ref().is_some_and(|known| !known.is_continued_by(&recovered)) {
-            (recovered, index) = self.pass((None, None))?;
+    fn recovered(self, start: Start) -> Result<Store> {
+        Ok(self.recovered_from(start, None)?.0)
+    }
+
+    /// Like `recovered`, or reads only the segment of this first mark. Also returns the marks of a chain that does not
+    /// end in the log.
+    fn recovered_from(
+        mut self,
+        start: Start,
+        only: Option<u64>,
+    ) -> Result<(Store, Option<Range<u64>>)> {
+        let mut pass = self.pass((start.known.as_ref(), None), only)?;
+        if start.known.as_ref().is_some_and(|known| !known.is_continued_by(&pass.recovered)) {
+            pass = self.pass((None, None), only)?;
         }
-        if recovered.is_damaged() {
+        if pass.recovered.is_damaged() {
             // If another process writes meanwhile, a batch that was written after its place was read looks
             // damaged once.
-            (recovered, index) = self.pass((None, Some(&recovered.damages)))?;
+            pass = self.pass((None, Some(&pass.recovered.damages)), only)?;
         }
+        let Pass { recovered, index, unfinished } = pass;
         self.recovered = recovered;
         // Read the catalog again, for tables created meanwhile.
         let (catalog, definitions, retained) = said(self.disk.as_deref())?;
@@ -238,20 +301,36 @@ impl Store {
         }
         *lock(&self.state) = state;
         *lock(&self.notices) = start.notices;
-        Ok(self)
+        Ok((self, unfinished))
     }
 
-    /// Reads the log once, from the known part on, up to the first damage that was not reported before.
+    /// Reads the log once, from the known part on, up to the first damage that was not reported before, or to the end
+    /// of the segment `only`.
     fn pass(
         &self,
         (known, reported): (Option<&IndexState>, Option<&[Damage]>),
-    ) -> Result<(Recovered, Index)> {
+        only: Option<u64>,
+    ) -> Result<Pass> {
         let mut index = known.map(|known| known.index.clone()).unwrap_or_default();
-        let mut recovered = Recovered::default();
+        let (mut recovered, mut unfinished) = (Recovered::default(), None);
         let mut reader = Reader::of(Arc::clone(&self.logs), index.next_mark)?;
         recovered.oldest_mark =
             known.map_or_else(|| reader.oldest_mark(), |known| known.oldest_mark);
+        let path = only.map(|mark| self.logs.path(&segment::name(mark)));
         while let Some(event) = reader.next_event()? {
+            let is_here = match &event {
+                Event::Batch(entry) => only.is_none_or(|mark| entry.place().segment == mark),
+                Event::Damage(Damage { path: at, .. }) | Event::Cut(Cut { path: at, .. }) => {
+                    path.as_ref().is_none_or(|path| at == path)
+                }
+                Event::Unfinished { marks } => {
+                    unfinished = Some(marks.clone());
+                    true
+                }
+            };
+            if !is_here {
+                break;
+            }
             if let (Event::Damage(damage), Some(reported)) = (&event, reported)
                 && reported.len() < DAMAGES_MAX
                 && !reported.iter().any(|reported| is_same_place(reported, damage))
@@ -263,8 +342,17 @@ impl Store {
             }
         }
         recovered.next_mark = reader.next_mark();
-        Ok((recovered, index))
+        let unfinished = unfinished.filter(|marks: &Range<u64>| marks.end == reader.next_mark());
+        Ok(Pass { recovered, index, unfinished })
     }
+}
+
+/// What reading a log once found.
+struct Pass {
+    recovered: Recovered,
+    index: Index,
+    /// The marks of a chain that does not end in the log.
+    unfinished: Option<Range<u64>>,
 }
 
 impl Start {
@@ -333,5 +421,6 @@ fn disks(folder: &Path) -> Result<(Arc<dyn Disk>, Arc<dyn Disk>)> {
         let place = folder.display().to_string();
         return Err(Error::Store { place, reason: reason.to_string() });
     }
+    refuse_copy(folder)?;
     Ok((disk(folder)?, disk(&logs)?))
 }
