@@ -158,7 +158,7 @@ fn alone(disk: &FaultyDisk, name: &str, next: u64) {
     let Some(bytes) = disk.contents(name) else { return };
     let first = name.trim_end_matches(".qlog");
     let copied = format!("{first}-{next:016x}-{next:016x}-0000000000000000.qlog");
-    for name in [name, &copied] {
+    for name in [name, copied.as_str()] {
         let source = Arc::new(Memory::new("segment", bytes.clone()));
         let object = SegmentObject::new(name, source);
         let Ok(store) = Store::read_object(object, &Folder(disk)) else { continue };

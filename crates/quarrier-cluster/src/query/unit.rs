@@ -2,6 +2,7 @@
 
 use std::ffi::OsStr;
 use std::io::{self, Write};
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -78,7 +79,8 @@ impl UnitQuery {
         let failed = |error: quarrier_sql::Error| Error::Request(error.to_string());
         let written = |error: ArrowError| self.not_written(unit, error);
         let name = name_of(&unit.name);
-        let scan = self.engine.unit((source.named(), &name), &unit.range, &self.scan).await;
+        let range = messages_of(unit);
+        let scan = self.engine.unit((source.named(), &name), &range, &self.scan).await;
         let plan = codec::unpack(&self.plan, scan.map_err(failed)?, &self.context);
         let plan = plan.map_err(|error| Error::Request(error.to_string()))?;
         let mut rows = self.engine.run_plan(plan).await.map_err(failed)?;
@@ -107,6 +109,14 @@ impl UnitQuery {
             other => io::Error::other(other),
         };
         Error::Results { path: self.results.path(&self.job, unit), error }
+    }
+}
+
+/// The range of the messages of a unit. Those of a whole source may have other offsets than its bytes, such as in a log.
+fn messages_of(unit: &Unit) -> Range<u64> {
+    match unit.range == (0..unit.version.length) {
+        true => 0..u64::MAX,
+        false => unit.range.clone(),
     }
 }
 

@@ -4,6 +4,9 @@
 #![allow(clippy::print_stdout, reason = "long runs print what they measure")]
 
 mod answers;
+#[path = "../../../quarrier-remote/tests/kit/bucket.rs"]
+#[allow(dead_code, reason = "shared by the tests of several crates")]
+mod bucket;
 mod carved;
 mod drawn;
 mod encrypted;
@@ -16,4 +19,5 @@ mod queried;
 mod refused;
 mod resumed;
 mod secrets;
+mod segments;
 mod tpch;

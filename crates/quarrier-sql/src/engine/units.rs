@@ -16,7 +16,8 @@ use crate::rows::Rows;
 use crate::{Error, Result};
 
 impl Engine {
-    /// The scan of what a file has in a range of its bytes. `shown` is the value of the column with its name.
+    /// The scan of what a file has in a range of its bytes; `0..u64::MAX` is all of it. `shown` is the value of the
+    /// column with its name.
     ///
     /// # Errors
     /// The file cannot be read, or has other columns.

@@ -22,6 +22,9 @@ use crate::{Error, Messages, Result};
 
 pub(super) type Opened = (Arc<dyn TableProvider>, Loaded);
 
+/// The range of all messages of a source, whatever its length.
+const WHOLE: Range<u64> = 0..u64::MAX;
+
 /// How often a source is read until the types of its columns are known.
 const PASSES_MAX: usize = 8;
 
@@ -206,7 +209,7 @@ impl Reading {
             .workers(self.opening.workers)
             .limits(self.opening.limits.clone())
             .hidden(self.opening.hidden)
-            .range(self.part.as_ref().map(|part| part.range.clone()))
+            .range(self.part.as_ref().map(|part| part.range.clone()).filter(|it| *it != WHOLE))
             .parquet(Some(&quarrier_parquet::Reader))
     }
 
@@ -262,9 +265,10 @@ impl Reading {
         let mut rest = rest.map_err(|error| self.failed(&error))?;
         add(&mut rest);
         (all.bytes, all.lines) = (rest.bytes, rest.lines);
+        (all.damages, all.notices) = (rest.damages, rest.notices);
         all.rejects.truncate(self.opening.limits.rejects_max);
         let start = self.part.as_ref().map_or(0, |part| part.range.start);
-        Ok(description_batch(start, &description, &all)?)
+        Ok(description_batch(start, &description, (detected.name(), &all))?)
     }
 
     fn pass(

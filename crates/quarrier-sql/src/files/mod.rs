@@ -168,6 +168,8 @@ pub(crate) async fn open(
                 found.push(Part::of_columns(name::of_path(path), table, named));
                 continue;
             }
+            // Workers of a cluster read it, so that this process need not.
+            Named::Url(_) if opening.spread.is_some() && is_segment(named) => {}
             Named::Url(url) => match remote::open(named, shown(url), opening).await? {
                 remote::Found::Table(table) => {
                     found.push(Part::of_columns(shown(url), table, named));
@@ -465,6 +467,11 @@ fn with_name(name: &str, table: Arc<dyn TableProvider>) -> Result<LogicalPlanBui
     let name = datafusion::common::ScalarValue::Utf8View(Some(name.to_string()));
     let outputs: Vec<_> = columns.chain([lit(name).alias(FILENAME)]).collect();
     Ok(scan.project(outputs)?)
+}
+
+/// Whether a source is a segment of a log by its name.
+fn is_segment(named: &Named) -> bool {
+    named.name().is_some_and(|name| quarrier::source::is_segment(&name.to_string_lossy()))
 }
 
 /// Whether a file begins with the magic number of Parquet, whatever its extension.

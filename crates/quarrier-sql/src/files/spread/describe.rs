@@ -3,12 +3,14 @@
 //! process loaded the source.
 //!
 //! The description of a unit has a row for the unit, then one for each of its columns, then one for each of its
-//! rejects. `numbers` are:
+//! rejects, damaged places and notices. `numbers` are:
 //!
 //! ```text
 //!  unit    start of its range, rows, lines, bytes, rejects, fields without a column
 //!  column  type, decimals, whether it has bounds, least, greatest value, values that lost digits, if floats
 //!  reject  line in the unit, offset, place of the fault in the message
+//!  damage  whether the name of the source is to be put before the text
+//!  notice  as damage
 //! ```
 
 use std::ops::ControlFlow;
@@ -26,7 +28,7 @@ use datafusion::common::Result as Planned;
 use datafusion::common::Statistics;
 use quarrier::source::Version;
 use quarrier::tables::Sharing;
-use quarrier::{Named, Tables, tables};
+use quarrier::{Named, Opened, Tables, tables};
 use quarrier_core::sync::StopOnDrop;
 use quarrier_core::threads;
 use quarrier_messages::{
@@ -44,6 +46,8 @@ use crate::{Error, Result};
 const UNIT: u8 = 0;
 const COLUMN: u8 = 1;
 const REJECT: u8 = 2;
+const DAMAGE: u8 = 3;
+const NOTICE: u8 = 4;
 
 /// The digits of every number.
 const DIGITS: u8 = 38;
@@ -117,6 +121,12 @@ pub(in crate::files) async fn shared(file: &MessagesFile, opening: &Opening) -> 
         if !is_plain || !is_seekable {
             return Ok(Shared::Not);
         }
+        match opening.opener.open_segment(&file.named) {
+            // Only workers read its messages.
+            Ok(Some(segment)) => return Ok(whole(file.named, &segment)),
+            Ok(None) => {}
+            Err(_) => return Ok(Shared::Here),
+        }
         let Ok(opened) = opening.opener.open_messages(&file.named) else {
             // The load reports why.
             return Ok(Shared::Here);
@@ -138,6 +148,17 @@ pub(in crate::files) async fn shared(file: &MessagesFile, opening: &Opening) -> 
         })
     })
     .await
+}
+
+/// A source that is one unit.
+fn whole(named: Named, opened: &Opened) -> Shared {
+    match Version::of(&named, opened) {
+        Ok(version) if version.length == 0 => Shared::Here,
+        Ok(version) => {
+            Shared::Spread(SpreadSource { named, is_cut: false, version: Some(version) })
+        }
+        Err(_) => Shared::Not,
+    }
 }
 
 /// Lets workers describe messages, and returns what they found of each source.
@@ -239,10 +260,20 @@ struct FoundSource {
     rejected: u64,
     fields_left_out: u64,
     rejects: Vec<FoundReject>,
+    damages: Vec<FoundLine>,
+    notices: Vec<FoundLine>,
     /// The columns of the unit whose rows are being read.
     unit: Description,
     /// The lines of the units before it.
     lines_before: u64,
+}
+
+/// A line about a source, and whether its name is to be put before it: workers find it by another.
+type FoundLine = (String, bool);
+
+fn line(text: &str, numbers: &[i128]) -> Option<FoundLine> {
+    let [is_after_name] = *numbers else { return None };
+    Some((text.to_string(), is_after_name != 0))
 }
 
 struct FoundReject {
@@ -274,6 +305,8 @@ impl Sources {
                     let reject = (text.value(row), bytes.value(row));
                     self.all.last_mut()?.reject(reject, numbers, self.rejects_max)?;
                 }
+                DAMAGE => self.all.last_mut()?.damages.push(line(text.value(row), numbers)?),
+                NOTICE => self.all.last_mut()?.notices.push(line(text.value(row), numbers)?),
                 _ => return None,
             }
         }
@@ -357,10 +390,16 @@ impl FoundSource {
             line: first.line,
             reason: first.fault.to_string(),
         });
+        let named = |(line, is_after_name): FoundLine| match is_after_name {
+            true => format!("{}{line}", file.shown),
+            false => line,
+        };
         let met = Loaded {
             rejects_by_file: by_file.into_iter().collect(),
             rejects,
             rounded,
+            damages: self.damages.into_iter().map(named).collect(),
+            notices: self.notices.into_iter().map(named).collect(),
             bytes: self.bytes,
             hidden,
             ..Loaded::default()
@@ -417,11 +456,11 @@ fn description_schema() -> SchemaRef {
     ]))
 }
 
-/// The rows that describe a unit.
+/// The rows that describe a unit of the source that this process calls `name`.
 pub(in crate::files) fn description_batch(
     start: u64,
     description: &Description,
-    loaded: &tables::Loaded,
+    (name, loaded): (&str, &tables::Loaded),
 ) -> Planned<RecordBatch> {
     let mut rows = Rows::new();
     let unit = [start, description.rows, loaded.lines, loaded.bytes, loaded.rejected];
@@ -437,6 +476,13 @@ pub(in crate::files) fn description_batch(
     for Reject { line, offset, fault, bytes, .. } in &loaded.rejects {
         let numbers = [i128::from(*line), i128::from(*offset), fault.at as i128];
         rows.add(REJECT, (fault.what, bytes), numbers.into_iter());
+    }
+    for (what, lines) in [(DAMAGE, &loaded.damages), (NOTICE, &loaded.notices)] {
+        for line in lines {
+            let rest = line.strip_prefix(name);
+            let is_after_name = i128::from(rest.is_some());
+            rows.add(what, (rest.unwrap_or(line), &[]), [is_after_name].into_iter());
+        }
     }
     rows.finish()
 }
