@@ -234,7 +234,8 @@ pub(crate) fn run_unit(
     let unit = task.unit();
     #[cfg(debug_assertions)]
     for_tests(&unit);
-    let opened = SourceUnits::of_unit_at(&unit, OsStr::from_bytes(&task.source.at), opener);
+    let at = OsStr::from_bytes(&task.source.at);
+    let opened = SourceUnits::of_unit_at(units.view(), &unit, at, opener);
     let stored = opened.and_then(|mut source| units.store(&mut source, &unit));
     match stored {
         Ok(Stored::NotKept) => Ok(Ran::Left),

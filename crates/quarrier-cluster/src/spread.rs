@@ -22,7 +22,7 @@ use quarrier_cli::{
 };
 use quarrier_core::threads;
 use quarrier_sql::{Engine, Options, Spread, SpreadFragment, SpreadSource, TakeRows};
-use quarrier_units::{Incoming, Results, SourceUnits, Unit};
+use quarrier_units::{Incoming, Results, SourceUnits, Unit, View};
 
 use crate::client::Client;
 use crate::query::{codec, packed};
@@ -156,7 +156,8 @@ impl Spread for QueryCluster {
 /// The units of all sources, in order.
 fn units_of(fragment: &SpreadFragment, opener: &Opener) -> Result<Vec<Named>, String> {
     let open = |source: &SpreadSource, bytes: u64| {
-        let units = SourceUnits::open(&source.named, opener, &(0..u64::MAX), bytes);
+        let (view, all) = (View::Messages, 0..u64::MAX);
+        let units = SourceUnits::open_as(view, &source.named, opener, &all, bytes);
         let units = units.map_err(|error| error.to_string())?;
         let now = units.unit(0).version;
         match source.version.as_ref().is_none_or(|before| *before == now) {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use datafusion::error::DataFusionError;
 use quarrier::source::Version;
-use quarrier_units::{Error, SourceUnits, Stored, Unit};
+use quarrier_units::{Error, SourceUnits, Stored, Unit, View};
 use serde::{Deserialize, Serialize};
 
 /// What all units of a job share.
@@ -54,6 +54,11 @@ pub(crate) trait RunUnits {
 
     /// Runs a unit, and stores its rows.
     fn store(&mut self, source: &mut SourceUnits, unit: &Unit) -> Result<Stored, Error>;
+
+    /// How it sees sources.
+    fn view(&self) -> View {
+        View::Bytes
+    }
 
     /// Whether the client runs units that failed again, since each of them is a source by itself.
     fn leaves_failed(&self) -> bool;

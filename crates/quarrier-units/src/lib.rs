@@ -81,5 +81,5 @@ pub use results::{Incoming, Results};
 pub use row::{Row, Take};
 pub use run::{Stored, UnitOutcome, UnitSearch};
 pub use shard::Shard;
-pub use source::SourceUnits;
+pub use source::{SourceUnits, View};
 pub use unit::{UNIT_BYTES, Unit};

@@ -9,6 +9,24 @@ use quarrier::{Named, Opened, Opener, Place};
 use crate::error::{Error, Result};
 use crate::unit::Unit;
 
+/// How the bytes of a source are seen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum View {
+    /// As [`Opener::open`] opens it: compressed files are unpacked.
+    Bytes,
+    /// As [`Opener::open_unparsed`] opens it, for readers of messages, which unpack them.
+    Messages,
+}
+
+impl View {
+    fn open(self, named: &Named, opener: &Opener) -> quarrier::Result<Opened> {
+        match self {
+            View::Bytes => opener.open(named),
+            View::Messages => opener.open_unparsed(named),
+        }
+    }
+}
+
 /// An open source and its units, which depend only on its version, the range and the unit size.
 pub struct SourceUnits {
     named: Named,
@@ -30,7 +48,21 @@ impl SourceUnits {
         range: &Range<u64>,
         unit_bytes: u64,
     ) -> Result<Self> {
-        let mut opened = opener.open(named)?;
+        Self::open_as(View::Bytes, named, opener, range, unit_bytes)
+    }
+
+    /// Like [`open`](Self::open), with another view of the source.
+    ///
+    /// # Errors
+    /// Those of [`open`](Self::open).
+    pub fn open_as(
+        view: View,
+        named: &Named,
+        opener: &Opener,
+        range: &Range<u64>,
+        unit_bytes: u64,
+    ) -> Result<Self> {
+        let mut opened = view.open(named, opener)?;
         let version = Version::of(named, &opened)?;
         let range = opened.place().range(range)?;
         let source = opened.name().to_string();
@@ -44,7 +76,7 @@ impl SourceUnits {
     /// # Errors
     /// Those of [`open`](Self::open), and [`Error::Changed`] if the source has another version now.
     pub fn of_unit(unit: &Unit, opener: &Opener) -> Result<Self> {
-        let source = Self::opened_as(unit, &unit.name, opener)?;
+        let source = Self::found(View::Bytes, unit, &unit.name, opener)?;
         match source.whole == *unit {
             true => Ok(source),
             false => Err(Error::Changed { name: unit.source.clone() }),
@@ -56,8 +88,8 @@ impl SourceUnits {
     ///
     /// # Errors
     /// Those of [`of_unit`](Self::of_unit).
-    pub fn of_unit_at(unit: &Unit, name: &OsStr, opener: &Opener) -> Result<Self> {
-        let mut source = Self::opened_as(unit, name, opener)?;
+    pub fn of_unit_at(view: View, unit: &Unit, name: &OsStr, opener: &Opener) -> Result<Self> {
+        let mut source = Self::found(view, unit, name, opener)?;
         let Unit { version, range, .. } = &source.whole;
         if *version != unit.version || *range != unit.range {
             return Err(Error::Changed { name: unit.source.clone() });
@@ -67,9 +99,9 @@ impl SourceUnits {
     }
 
     /// Opens a source to search the range of a unit alone.
-    fn opened_as(unit: &Unit, name: &OsStr, opener: &Opener) -> Result<Self> {
+    fn found(view: View, unit: &Unit, name: &OsStr, opener: &Opener) -> Result<Self> {
         let named = opener.only(name.to_os_string())?;
-        Self::open(&named, opener, &unit.range, u64::MAX)
+        Self::open_as(view, &named, opener, &unit.range, u64::MAX)
     }
 
     /// The name of the source in rows.

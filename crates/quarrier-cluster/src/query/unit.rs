@@ -13,7 +13,7 @@ use quarrier::source::shown;
 use quarrier_cli::{PackedQuery, PackedRequest};
 use quarrier_core::name;
 use quarrier_sql::{Engine, Options, UnitScan, usable_memory};
-use quarrier_units::{Error, Incoming, Results, SourceUnits, Stored, Unit};
+use quarrier_units::{Error, Incoming, Results, SourceUnits, Stored, Unit, View};
 use tokio::runtime::{Builder, Runtime};
 
 use super::codec;
@@ -141,6 +141,10 @@ impl RunUnits for UnitQuery {
         source.check_version()?;
         out.0.finish()?;
         Ok(Stored::Now)
+    }
+
+    fn view(&self) -> View {
+        View::Messages
     }
 
     fn leaves_failed(&self) -> bool {

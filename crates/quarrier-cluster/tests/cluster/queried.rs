@@ -136,6 +136,9 @@ fn workers_filter_and_group_messages() {
     let (lab, cluster) = (Lab::new(), Cluster::start(1));
     lab.file("a.ndjson", b"{\"a\":1,\"s\":\"x\"}\n{\"a\":2.5,\"s\":\"y\"}\n");
     lab.file("empty.csv", b"");
+    let gzip =
+        std::process::Command::new("gzip").arg("-k").arg(lab.path().join("a.ndjson")).status();
+    assert!(gzip.unwrap().success());
     let sql = "SELECT s, sum(a) FROM 'a.ndjson' WHERE a > 1 AND s LIKE '%y' GROUP BY s";
     let output = lab.run(&["query", &format!("EXPLAIN {sql}"), "--cluster", &cluster.at]);
     let plan = text(&output.stdout);
@@ -145,6 +148,8 @@ fn workers_filter_and_group_messages() {
         sql,
         "SELECT count(*) FROM 'a.ndjson'",
         "SELECT count(*) FROM 'empty.csv'",
+        "SELECT s, sum(a) FROM 'a.ndjson.gz' GROUP BY s ORDER BY s",
+        "SELECT filename, a FROM 'a.ndjson*' ORDER BY filename, a",
         "SELECT _message, a FROM messages('a.ndjson', 'json') WHERE a > 1",
         "SELECT a FROM messages('a.ndjson', 'fix')",
     ] {

@@ -5,7 +5,7 @@ use std::fs;
 
 use quarrier::Search;
 use quarrier_search::Pattern;
-use quarrier_units::{Results, SourceUnits, Stored, UnitSearch};
+use quarrier_units::{Results, SourceUnits, Stored, UnitSearch, View};
 
 use super::lab::{Lab, OwnedRow, planning};
 
@@ -31,7 +31,8 @@ fn a_received_object_is_one_that_was_written_here() {
     let mut units = there.search_units(&search);
     for unit in source.units() {
         let path = there.source_path();
-        let mut moved = SourceUnits::of_unit_at(&unit, path.as_os_str(), &there.opener).unwrap();
+        let mut moved =
+            SourceUnits::of_unit_at(View::Bytes, &unit, path.as_os_str(), &there.opener).unwrap();
         assert_eq!(moved.name(), unit.source);
         assert_eq!(units.store(&mut moved, &unit).unwrap().0, Stored::Now);
         let bytes = fs::read(there.results().path(units.job(), &unit)).unwrap();
@@ -65,7 +66,8 @@ fn a_source_of_another_version_is_refused_by_any_name() {
     let lab = Lab::with(b"ab ab");
     let unit = lab.units(3).unit(1);
     lab.put(b"ab ab ab");
-    let opened = SourceUnits::of_unit_at(&unit, lab.source_path().as_os_str(), &lab.opener);
+    let opened =
+        SourceUnits::of_unit_at(View::Bytes, &unit, lab.source_path().as_os_str(), &lab.opener);
     assert!(opened.err().unwrap().to_string().contains("changed"));
 }
 

@@ -241,6 +241,18 @@ impl Opener {
         }
     }
 
+    /// Like [`Opener::open_messages`], but without reading any message: a segment of a log is its own bytes, and so are
+    /// compressed messages.
+    ///
+    /// # Errors
+    /// Those of [`Opener::open`].
+    pub fn open_unparsed(&self, named: &Named) -> Result<Opened> {
+        match named {
+            Named::Objects(url) => self.open_unparsed(&self.only_object(url)?),
+            named => self.open_as(named, &UNPACKED_BY_READERS, Packed::InOrder),
+        }
+    }
+
     fn open_far_messages(&self, named: &Named, url: &str) -> Result<Opened> {
         if super::is_segment(url) {
             let object = self.client()?.open_unless(url, &self.stop)?;

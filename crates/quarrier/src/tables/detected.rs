@@ -149,8 +149,8 @@ impl<'s> DetectedSource<'s> {
         &self.format
     }
 
-    /// How several processes can share its messages; `None` if each would have to read all of it: it is
-    /// compressed, a log or a stream, or has columns instead of messages.
+    /// How several processes can share its messages; `None` if they cannot: it is a log or a stream, or has
+    /// columns instead of messages.
     ///
     /// # Errors
     /// [`Error::Messages`] if the first bytes cannot be read.
@@ -159,10 +159,8 @@ impl<'s> DetectedSource<'s> {
         let Some(source) = self.source().filter(|_| is_plain && !self.format.is_columnar()) else {
             return Ok(None);
         };
-        if quarrier_messages::decompressed(source)?.is_some() {
-            return Ok(None);
-        }
-        Ok(Some(match self.format.is_in_lines() {
+        let is_packed = quarrier_messages::decompressed(source)?.is_some();
+        Ok(Some(match self.format.is_in_lines() && !is_packed {
             true => Sharing::Ranges,
             false => Sharing::Whole,
         }))
