@@ -223,6 +223,12 @@ impl Segments {
         self.parts.first().map_or(1, |first| first.mark)
     }
 
+    /// Returns the first mark of the segment after the first one, if it is known.
+    pub(super) fn next_mark(&self) -> Option<u64> {
+        let made_up = || self.end.as_ref().and_then(|(name, _)| mark_of(name));
+        self.parts.get(1).map(|part| part.mark).or_else(made_up)
+    }
+
     /// Returns whether a segment is known to follow the last one.
     pub(super) fn is_followed(&self) -> bool {
         self.end.is_some()

@@ -186,7 +186,8 @@ impl Store {
                     true => "of which the next segment was not found",
                     false => "whose end is not in the next segments",
                 };
-                let (first, last) = (marks.start, marks.end.saturating_sub(1));
+                let end = segments.next_mark().unwrap_or(marks.end);
+                let (first, last) = (marks.start, end.saturating_sub(1));
                 lock(&store.notices).push(format!(
                     "the messages of marks {first} to {last} are left out: they take effect together with \
                      later ones, {why}"
