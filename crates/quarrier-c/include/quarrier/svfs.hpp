@@ -479,11 +479,11 @@ private:
     /// Records a use. Uses are stored by position, and assigned to blocks when they are queried, or when
     /// they far outnumber the blocks.
     void touch(t_fpos fpos) {
-        m_touches[fpos] = m_touch++;
+        m_touches.emplace_back(fpos, m_touch++);
         if (m_touches.size() > m_touches_max) {
-            std::unordered_map<t_fpos, t_block_touch> latest;
+            std::vector<std::pair<t_fpos, t_block_touch>> latest;
             for (const auto &block : by_touch()) {
-                latest[block.second] = block.first;
+                latest.emplace_back(block.second, block.first);
             }
             m_touches = std::move(latest);
             m_touches_max = 4096 + 2 * m_touches.size();
@@ -515,7 +515,8 @@ private:
     double m_file_mod_time;
     tSparseVirtualFileConfig m_config;
     quarrier::SparseFile m_file;
-    std::unordered_map<t_fpos, t_block_touch> m_touches;
+    /// Touched positions, in order; only the last one in a block counts.
+    std::vector<std::pair<t_fpos, t_block_touch>> m_touches;
     std::size_t m_touches_max = 4096;
     t_block_touch m_touch = 0;
     std::size_t m_count_write = 0;
