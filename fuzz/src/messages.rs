@@ -119,7 +119,10 @@ impl Taker for Count {
 
     fn commit(&mut self, _message: &[u8], _at: usize, _line: u64) {
         self.right += 1;
-        self.rows.rollback();
+        self.rows.commit();
+        if self.rows.is_full() {
+            self.rows.finish_segment(|_, _| ());
+        }
     }
 
     fn reject(&mut self, _reject: Rejected<'_>) {

@@ -12,6 +12,8 @@ use crate::{Packing, PartField};
 #[derive(Debug)]
 pub(super) struct ColumnBuilder {
     pub(super) name: Box<str>,
+    /// The row that was the first to name the field, and the number of segments before its own.
+    pub(super) first_row: (u64, usize),
     pub(super) values: Values,
     /// Rows of the segment without a value, ascending. They have 0 in `values`.
     nulls: Vec<u32>,
@@ -42,6 +44,7 @@ impl ColumnBuilder {
     pub(super) fn new(name: Box<str>, finds_times: bool, packing: Packing) -> Self {
         ColumnBuilder {
             name,
+            first_row: (0, 0),
             values: Values::Null(0),
             nulls: Vec::new(),
             filled: NEVER,

@@ -55,6 +55,12 @@ pub trait Row {
     /// Counts a value without a field, because its name exceeds the limits.
     fn refuse(&mut self) {}
 
+    /// Whether fields have gone since the last call, with a rejected message that was the first to name them.
+    /// Then parsers look up again all fields but those of accepted messages.
+    fn has_lost_fields(&mut self) -> bool {
+        false
+    }
+
     /// Whether the row uses [`list_end`](Self::list_end).
     fn takes_list_ends(&self) -> bool {
         false
@@ -96,6 +102,9 @@ pub trait Row {
     fn null(&mut self, field: FieldId);
 }
 
+/// A segment, and a row in it.
+type RowNumber = (u64, usize);
+
 /// Maximum number of cells (rows × columns) of a segment, so that wide tables have short segments.
 const SEGMENT_CELLS_MAX: usize = 1 << 24;
 
@@ -109,12 +118,17 @@ pub struct RowBuilder {
     columns: Vec<ColumnBuilder>,
     /// The row that is being written.
     row: usize,
+    /// The number of segments before this one.
+    segments: u64,
     rows_max: usize,
     columns_max: usize,
     /// Whether fields that are not in the schema are ignored.
     is_closed: bool,
     finds_times: bool,
     refused: Refused,
+    /// The last row with refused fields, and how many names and fields were refused before it.
+    refused_before: Option<(RowNumber, usize, u64)>,
+    has_lost_fields: bool,
     packing: Packing,
     /// The ends of the row's lists, if the builder keeps them: see [`push_list_end`].
     list_ends: Option<String>,
@@ -150,11 +164,14 @@ impl RowBuilder {
             names: HashMap::new(),
             columns: Vec::new(),
             row: 0,
+            segments: 0,
             rows_max: SEGMENT_ROWS,
             columns_max,
             is_closed: false,
             finds_times: false,
             refused: Refused::default(),
+            refused_before: None,
+            has_lost_fields: false,
             packing: Packing::default(),
             list_ends: None,
         }
@@ -216,12 +233,29 @@ impl RowBuilder {
         self.row += 1;
     }
 
-    /// Removes the values set since the last row ended.
+    /// Removes the values set since the last row ended, and the fields that this row was the first to name: the
+    /// order of fields must not depend on rejected messages. Ids of these fields are invalid from now on.
     pub fn rollback(&mut self) {
         self.clear_list_ends();
+        let here = self.row_number();
+        if let Some((_, names, count)) = self.refused_before.take_if(|(row, ..)| *row == here) {
+            self.refused.names.truncate(names);
+            self.refused.count = count;
+            self.has_lost_fields = true;
+        }
+        while !self.is_closed
+            && let Some(column) = self.columns.pop_if(|column| column.first_row == here)
+        {
+            self.names.remove(&column.name);
+            self.has_lost_fields = true;
+        }
         for column in &mut self.columns {
             column.rollback(self.row);
         }
+    }
+
+    fn row_number(&self) -> RowNumber {
+        (self.segments, self.row)
     }
 
     /// Returns the number of rows of the segment so far.
@@ -252,6 +286,7 @@ impl RowBuilder {
             column.finish(self.row, |raw| take(FieldId::new(index), raw));
         }
         self.row = 0;
+        self.segments += 1;
         self.rows_max = self.rows_allowed();
     }
 
@@ -309,20 +344,30 @@ impl RowBuilder {
         self.text(field, value);
     }
 
+    fn count_refused(&mut self) {
+        let here = self.row_number();
+        if self.refused_before.is_none_or(|(row, ..)| row != here) {
+            self.refused_before = Some((here, self.refused.names.len(), self.refused.count));
+        }
+        self.refused.count += 1;
+    }
+
     #[cold]
     fn new_field(&mut self, name: &str) -> Option<FieldId> {
         if self.is_closed {
             return None;
         }
         if self.columns.len() >= self.columns_max {
-            self.refused.count += 1;
+            self.count_refused();
             if self.refused.names.len() < REFUSED_NAMES_MAX {
                 self.refused.names.push(name.into());
             }
             return None;
         }
         let field = FieldId::new(self.columns.len());
-        self.columns.push(ColumnBuilder::new(name.into(), self.finds_times, self.packing));
+        let mut column = ColumnBuilder::new(name.into(), self.finds_times, self.packing);
+        column.first_row = self.row_number();
+        self.columns.push(column);
         self.names.insert(name.into(), field);
         self.rows_max = self.rows_allowed().max(self.row + 1);
         Some(field)
@@ -337,8 +382,13 @@ impl Row for RowBuilder {
         }
     }
 
+    #[cold]
     fn refuse(&mut self) {
-        self.refused.count += 1;
+        self.count_refused();
+    }
+
+    fn has_lost_fields(&mut self) -> bool {
+        std::mem::take(&mut self.has_lost_fields)
     }
 
     fn takes_list_ends(&self) -> bool {

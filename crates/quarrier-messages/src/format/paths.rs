@@ -45,6 +45,12 @@ impl Paths {
         Paths { nodes: vec![Node::default()], nodes_max: 4 * columns_max + 1_024 }
     }
 
+    /// Forgets all paths and fields.
+    pub(in crate::format) fn forget(&mut self) {
+        self.nodes.clear();
+        self.nodes.push(Node::default());
+    }
+
     /// Returns the path of a member.
     pub(in crate::format) fn member(&mut self, of: PathId, key: &str) -> PathId {
         let Some(node) = self.nodes.get(of.0 as usize) else { return PathId::BEYOND };

@@ -22,6 +22,9 @@ pub trait LineFormat: Send {
         let _ = taker;
         chunk.at >= chunk.until
     }
+
+    /// Forgets fields that were looked up, but those of accepted messages; see [`Row::has_lost_fields`].
+    fn forget(&mut self);
 }
 
 /// Reads lines of a format. Blank lines are not messages.
@@ -52,9 +55,7 @@ impl<F: LineFormat> Lines<F> {
         if !line.iter().all(|byte| matches!(byte, b' ' | b'\t' | b'\r')) {
             match self.format.line(text, end, taker.row()) {
                 Ok(()) => taker.commit(line, chunk.at, chunk.lines),
-                Err(fault) => {
-                    taker.reject(Rejected { bytes: line, at: chunk.at, line: chunk.lines, fault });
-                }
+                Err(fault) => self.reject((line, fault), chunk, taker),
             }
         }
         chunk.lines += 1;
@@ -68,10 +69,23 @@ impl<F: LineFormat> Lines<F> {
         let fault =
             Fault { at: self.message_bytes_max, what: "longer than the maximum message length" };
         let bytes = &chunk.bytes[chunk.at..chunk.at + self.message_bytes_max];
-        taker.reject(Rejected { bytes, at: chunk.at, line: chunk.lines, fault });
+        self.reject((bytes, fault), chunk, taker);
         chunk.lines += 1;
         pass(chunk);
         true
+    }
+
+    #[cold]
+    fn reject<T: Taker>(
+        &mut self,
+        (bytes, fault): (&[u8], Fault),
+        chunk: &Chunk<'_>,
+        taker: &mut T,
+    ) {
+        taker.reject(Rejected { bytes, at: chunk.at, line: chunk.lines, fault });
+        if taker.row().has_lost_fields() {
+            self.format.forget();
+        }
     }
 }
 

@@ -17,10 +17,8 @@ pub trait RecordFormat: Send {
         Some(byte_order_mark(bytes))
     }
 
-    /// Begins a chunk; its messages go to `row`.
-    fn begin(&mut self, row: &mut impl Row) {
-        let _ = row;
-    }
+    /// Begins a chunk.
+    fn begin(&mut self) {}
 
     /// See [`Reader::guess`].
     fn guess(&self, bytes: &[u8]) -> Option<usize> {
@@ -52,6 +50,9 @@ pub trait RecordFormat: Send {
     /// # Errors
     /// Why the message is rejected; some fields of the row may have been set.
     fn message(&mut self, message: &[u8], row: &mut impl Row) -> Result<(), Fault>;
+
+    /// Forgets fields that were looked up, but those of accepted messages; see [`Row::has_lost_fields`].
+    fn forget(&mut self);
 }
 
 /// Reads messages of a format. Skips line ends between them.
@@ -81,12 +82,7 @@ impl<F: RecordFormat> Records<F> {
         if !self.format.is_nothing(message) {
             match self.format.message(message, taker.row()) {
                 Ok(()) => taker.commit(message, chunk.at, chunk.lines),
-                Err(fault) => taker.reject(Rejected {
-                    bytes: message,
-                    at: chunk.at,
-                    line: chunk.lines,
-                    fault,
-                }),
+                Err(fault) => self.reject((message, fault), chunk, taker),
             }
         }
         chunk.lines += memchr_iter(b'\n', &rest[..end]).count() as u64;
@@ -99,9 +95,22 @@ impl<F: RecordFormat> Records<F> {
     fn too_long<T: Taker>(&mut self, chunk: &mut Chunk<'_>, taker: &mut T) -> bool {
         let fault = Fault::new(self.message_bytes_max, "longer than the maximum message length");
         let bytes = &chunk.bytes[chunk.at..chunk.at + self.message_bytes_max];
-        taker.reject(Rejected { bytes, at: chunk.at, line: chunk.lines, fault });
+        self.reject((bytes, fault), chunk, taker);
         pass(chunk);
         true
+    }
+
+    #[cold]
+    fn reject<T: Taker>(
+        &mut self,
+        (bytes, fault): (&[u8], Fault),
+        chunk: &Chunk<'_>,
+        taker: &mut T,
+    ) {
+        taker.reject(Rejected { bytes, at: chunk.at, line: chunk.lines, fault });
+        if taker.row().has_lost_fields() {
+            self.format.forget();
+        }
     }
 }
 
@@ -174,7 +183,7 @@ impl<F: RecordFormat> Reader for Records<F> {
     }
 
     fn read<T: Taker>(&mut self, chunk: &mut Chunk<'_>, taker: &mut T) -> Step {
-        self.format.begin(taker.row());
+        self.format.begin();
         if chunk.is_inside {
             pass(chunk);
         }

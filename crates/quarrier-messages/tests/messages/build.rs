@@ -68,14 +68,19 @@ fn exact_numbers_stay_exact_up_to_38_digits() {
 fn digits_lost_in_floats_are_counted() {
     let rounded = |cells: &[Cell<'_>]| {
         let mut builder = RowBuilder::new(1);
-        let field = builder.field("a").unwrap();
         for &cell in cells {
-            builder.put(field, Cell::exact((1 << 64) - 1, 0));
-            builder.rollback();
-            builder.put(field, cell);
-            builder.commit();
+            for (cell, is_accepted) in [(Cell::exact((1 << 64) - 1, 0), false), (cell, true)] {
+                let field = builder.field("a").unwrap();
+                builder.put(field, cell);
+                if is_accepted {
+                    builder.commit();
+                } else {
+                    builder.rollback();
+                }
+            }
         }
         builder.finish_segment(|_, raw| assert!(matches!(raw.data, RawData::Float(_))));
+        let field = builder.field("a").unwrap();
         builder.rounded(field)
     };
     let (large, float) = (Cell::Integer(i64::MAX), Cell::Float(1.5));
@@ -123,11 +128,12 @@ fn a_number_among_strings_is_written_in_its_shortest_form() {
 #[test]
 fn rolled_back_rows_vanish_and_the_later_of_two_values_counts() {
     let mut builder = RowBuilder::new(10);
-    let (a, b) = (builder.field("a").unwrap(), builder.field("b").unwrap());
     for row in 0..1000 {
+        let (a, b) = (builder.field("a").unwrap(), builder.field("b").unwrap());
         builder.integer(a, row);
         builder.text(b, "never");
         builder.rollback();
+        let (a, b) = (builder.field("a").unwrap(), builder.field("b").unwrap());
         builder.text(b, "first");
         builder.null(b);
         builder.text(b, &(row % 3).to_string());
@@ -140,6 +146,7 @@ fn rolled_back_rows_vanish_and_the_later_of_two_values_counts() {
     builder.finish_segment(|_, raw| columns.push(raw.clone()));
     assert_eq!(columns[0].data, RawData::Integer((0..1000).collect()));
     let RawData::Codes(codes) = &columns[1].data else { panic!("text has codes") };
+    let b = builder.field("b").unwrap();
     let strings = strings(&builder, b);
     for (row, &code) in codes.iter().enumerate() {
         assert_eq!(strings[code as usize], (row % 3).to_string());
@@ -254,8 +261,8 @@ fn a_late_field_is_null_in_earlier_rows() {
 #[test]
 fn a_field_only_of_rolled_back_rows_has_no_column() {
     let mut builder = RowBuilder::new(3);
-    let fields = ["a", "b", "c"].map(|name| builder.field(name).unwrap());
     for row in 0..10 {
+        let fields = ["a", "b", "c"].map(|name| builder.field(name).unwrap());
         builder.integer(fields[0], 1);
         builder.integer(fields[1], 1);
         if row == 5 {
@@ -269,10 +276,41 @@ fn a_field_only_of_rolled_back_rows_has_no_column() {
     builder.finish_segment(|_, raw| rows.push(raw.data.clone()));
     let once = RawData::Integer((0..11).map(|row| i64::from(row == 5)).collect());
     assert_eq!(rows, [once.clone(), once, RawData::Null(11)]);
-    builder.integer(fields[1], 1);
+    let field = builder.field("b").unwrap();
+    builder.integer(field, 1);
     builder.rollback();
     builder.commit();
     builder.finish_segment(|field, _| panic!("{field:?} has a column"));
+}
+
+#[test]
+fn rolled_back_rows_do_not_move_or_refuse_fields() {
+    let mut builder = RowBuilder::new(2);
+    let put = |builder: &mut RowBuilder, names: [&str; 3]| {
+        for name in names {
+            if let Some(field) = builder.field(name) {
+                builder.boolean(field, true);
+            }
+        }
+    };
+    put(&mut builder, ["x", "b", "a"]);
+    builder.rollback();
+    assert!(builder.has_lost_fields() && !builder.has_lost_fields());
+    assert_eq!(builder.refused().count, 0);
+    put(&mut builder, ["a", "b", "c"]);
+    builder.commit();
+    put(&mut builder, ["a", "b", "b"]);
+    builder.rollback();
+    assert!(!builder.has_lost_fields());
+    put(&mut builder, ["d", "b", "a"]);
+    builder.rollback();
+    assert!(builder.has_lost_fields(), "parsers must not remember that `d` was refused");
+    assert_eq!(builder.names().collect::<Vec<_>>(), ["a", "b"]);
+    assert_eq!((builder.refused().count, &*builder.refused().names), (1, &["c".into()][..]));
+    builder.finish_segment(|field, raw| {
+        assert!(field.index() < 2);
+        assert_eq!(raw.data, RawData::Boolean { bits: vec![1], rows: 1 });
+    });
 }
 
 #[test]

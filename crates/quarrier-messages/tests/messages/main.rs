@@ -16,6 +16,7 @@ mod kinds;
 mod lines;
 mod load;
 mod minefield;
+mod order;
 mod pack;
 mod parts;
 mod repeated;

@@ -94,7 +94,7 @@ pub(crate) struct CsvParser {
     csv: Csv,
     opening: CsvOpening,
     header: Option<Arc<Header>>,
-    /// The fields by column; looked up at the first record.
+    /// The fields by column; empty until a record is accepted.
     fields: Vec<Option<FieldId>>,
     reader: Reader,
     /// A record's fields without their quotes.
@@ -124,6 +124,7 @@ impl CsvParser {
     fn plain(&mut self, text: &str, delimiter: u8, row: &mut impl Row) -> Result<(), Fault> {
         let count = memchr_iter(delimiter, text.as_bytes()).count() + 1;
         self.check_count(count, text)?;
+        self.look_up(row);
         let ends = memchr_iter(delimiter, text.as_bytes()).chain([text.len()]);
         let mut start = 0;
         for (field, end) in self.fields.iter().zip(ends) {
@@ -138,7 +139,7 @@ impl CsvParser {
 
     /// Checks the number of fields before setting any, since a rejected record must set none.
     fn check_count(&self, count: usize, text: &str) -> Result<(), Fault> {
-        match count.cmp(&self.fields.len()) {
+        match count.cmp(&self.header.as_ref().map_or(0, |header| header.names.len())) {
             std::cmp::Ordering::Less => {
                 Err(Fault::new(text.len(), "fewer fields than the header has"))
             }
@@ -147,10 +148,21 @@ impl CsvParser {
         }
     }
 
+    /// Looks up the fields at the first record that has as many as the header.
+    #[inline]
+    fn look_up(&mut self, row: &mut impl Row) {
+        if let Some(header) = self.header.as_ref().filter(|_| self.fields.is_empty()) {
+            let kept = header.names.iter().take(self.columns_max.saturating_mul(4));
+            self.fields = kept.map(|name| row.field(name)).collect();
+            self.fields.resize(header.names.len(), None);
+        }
+    }
+
     /// Parses a record with quotes.
     fn quoted(&mut self, text: &str, row: &mut impl Row) -> Result<(), Fault> {
         self.split(text.as_bytes());
         self.check_count(self.ends.len(), text)?;
+        self.look_up(row);
         let mut start = 0;
         for (field, &(end, is_quoted)) in self.fields.iter().zip(&self.ends) {
             match std::str::from_utf8(&self.plain[start..end]).unwrap_or_default() {
@@ -214,16 +226,14 @@ impl RecordFormat for CsvParser {
         Some(start)
     }
 
-    fn begin(&mut self, row: &mut impl Row) {
+    fn begin(&mut self) {
         let header = self.opening.get();
         let is_new = match (&header, &self.header) {
             (Some(new), Some(old)) => !Arc::ptr_eq(new, old),
             (new, _) => new.is_some(),
         };
         if let Some(header) = header.filter(|_| is_new) {
-            let kept = header.names.iter().take(self.columns_max.saturating_mul(4));
-            self.fields = kept.map(|name| row.field(name)).collect();
-            self.fields.resize(header.names.len(), None);
+            self.fields.clear();
             self.reader = record::reader(header.delimiter);
             self.header = Some(header);
         }
@@ -252,5 +262,10 @@ impl RecordFormat for CsvParser {
             Ending::Open(at) => Err(Fault::new(at, "an unclosed quote")),
             _ => self.quoted(text, row),
         }
+    }
+
+    /// A record is rejected before its fields are looked up.
+    fn forget(&mut self) {
+        self.fields.clear();
     }
 }

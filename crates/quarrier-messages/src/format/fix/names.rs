@@ -31,6 +31,14 @@ const TAG_DIGITS_MAX: usize = 9;
 const NAME_BYTES_MAX: usize = 1_024;
 
 impl Names {
+    /// Forgets the numbers of names.
+    pub(super) fn forget(&mut self) {
+        if let Names::Names { numbers, own, .. } = self {
+            numbers.clear();
+            own.clear();
+        }
+    }
+
     pub(super) fn dictionary(&self) -> &Dictionary {
         match self {
             Names::Tags(dictionary) | Names::Names { dictionary, .. } => dictionary,

@@ -339,6 +339,16 @@ impl RecordFormat for FixParser {
     fn message(&mut self, message: &[u8], row: &mut impl Row) -> Result<(), Fault> {
         self.parse(message, row)
     }
+
+    fn forget(&mut self) {
+        self.slots.forget();
+        self.names.forget();
+        self.types.clear();
+        self.type_ids.clear();
+        self.last_type = 0;
+        self.opened = (0, 0);
+        self.open.clear();
+    }
 }
 
 impl MessageType {

@@ -70,6 +70,14 @@ impl Slots {
         }
     }
 
+    /// Forgets all slots and places.
+    pub(super) fn forget(&mut self) {
+        self.slots.clear();
+        self.ids.clear();
+        self.prefixes.truncate(1);
+        self.places.clear();
+    }
+
     #[inline(always)]
     pub(super) fn get_mut(&mut self, id: SlotId) -> Option<&mut Slot> {
         self.slots.get_mut(id.0 as usize)

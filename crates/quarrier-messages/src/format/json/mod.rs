@@ -71,4 +71,9 @@ impl LineFormat for JsonParser {
     fn lines<T: Taker>(&mut self, chunk: &mut Chunk<'_>, taker: &mut T) -> bool {
         self.glue.lines(chunk, taker)
     }
+
+    /// Templates have only fields of accepted messages.
+    fn forget(&mut self) {
+        self.walker.forget();
+    }
 }

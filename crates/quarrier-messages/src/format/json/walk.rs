@@ -75,6 +75,11 @@ impl Walker {
         !self.list_ends.is_empty()
     }
 
+    /// Forgets all paths and fields.
+    pub(super) fn forget(&mut self) {
+        self.paths.forget();
+    }
+
     pub(super) fn walk(&mut self, bytes: &[u8], row: &mut impl Row) -> Result<(), Fault> {
         let text = std::str::from_utf8(bytes)
             .map_err(|error| Fault::new(error.valid_up_to(), "bytes that are not UTF-8"))?;

@@ -75,6 +75,10 @@ impl MessageParser {
         Ok(())
     }
 
+    pub(super) fn forget(&mut self) {
+        self.paths.forget();
+    }
+
     fn place(&mut self, tree: &Tree<'_>, node: &Node<'_>, parent: PathId) -> PathId {
         let place = self.paths.member(parent, node.name);
         match self.is_list(tree, node) {

@@ -104,4 +104,8 @@ impl RecordFormat for XmlParser {
             .map_err(|error| Fault::new(error.valid_up_to(), "bytes that are not UTF-8"))?;
         self.parser.parse(text, row)
     }
+
+    fn forget(&mut self) {
+        self.parser.forget();
+    }
 }

@@ -29,6 +29,10 @@ impl RecordFormat for Careful {
     fn message(&mut self, message: &[u8], row: &mut impl Row) -> Result<(), Fault> {
         self.0.message(message, row)
     }
+
+    fn forget(&mut self) {
+        self.0.forget();
+    }
 }
 
 /// Records every message as text, with the last values of its fields, in the order in which the
