@@ -1,12 +1,27 @@
 //! What a cluster does for the commands of this crate. The program `quarrier-cluster` implements it.
 
 use std::ffi::{OsStr, OsString};
+use std::ops::Range;
 use std::sync::atomic::AtomicBool;
 
 use quarrier_units::Unit;
 
 /// The variable of the environment that names a cluster, as `--cluster` does.
 pub const CLUSTER_VARIABLE: &str = "QUARRIER_CLUSTER";
+
+/// The number of units that run first if a LIMIT may need no more of them.
+const FIRST_UNITS: usize = 64;
+
+/// The ranges of units that run one after another. If a limit may end the work early, only a few run first,
+/// then four times as many, and so on; else all run at once.
+pub fn waves(units: usize, is_limited: bool) -> impl Iterator<Item = Range<usize>> {
+    let (mut start, mut count) = (0_usize, if is_limited { FIRST_UNITS } else { usize::MAX });
+    std::iter::from_fn(move || {
+        let wave = start..units.min(start.saturating_add(count));
+        (start, count) = (wave.end, count.saturating_mul(4));
+        (!wave.is_empty()).then_some(wave)
+    })
+}
 
 /// Runs units on the workers of a cluster.
 pub trait Cluster: Sync {

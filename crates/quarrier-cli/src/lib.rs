@@ -16,10 +16,10 @@ pub use args::{
 };
 
 mod cluster;
-pub use cluster::{Answer, CLUSTER_VARIABLE, Cluster, ClusterJob, TakeAnswer};
+pub use cluster::{Answer, CLUSTER_VARIABLE, Cluster, ClusterJob, TakeAnswer, waves};
 
 mod commands;
-pub use commands::gathered::{Gather, TakeCarvedFiles, TakeFindings};
+pub use commands::gathered::{Gather, SearchPart, TakeCarvedFiles, TakeFindings};
 pub use commands::packed::{
     PACKED_BYTES_MAX, PackedCarve, PackedContent, PackedQuery, PackedRequest, PackedSearch,
 };

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::BufReader;
-use std::ops::{ControlFlow, Range};
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -17,8 +17,8 @@ use datafusion::execution::TaskContext;
 use datafusion::physical_plan::ExecutionPlan;
 use quarrier::{OpenOptions, Opener, Sources};
 use quarrier_cli::{
-    Answer, Cluster, ClusterJob, Gather, PackedCarve, PackedRequest, PackedSearch, TakeCarvedFiles,
-    TakeFindings, absolute_name, unit_bytes_for,
+    Answer, Cluster, ClusterJob, Gather, PackedCarve, PackedRequest, SearchPart, TakeCarvedFiles,
+    TakeFindings, absolute_name, unit_bytes_for, waves,
 };
 use quarrier_core::threads;
 use quarrier_sql::{Engine, Options, Spread, SpreadFragment, SpreadSource, TakeRows};
@@ -106,13 +106,14 @@ impl Spread for QueryCluster {
         let results = Results::temporary(folder.path().to_path_buf());
         let name = packed::job_of(&request);
         let job = ClusterJob { name: &name, request, to: None, units };
-        let reading = Reading { results: &results, job: &job, rows: &fragment.rows };
+        let read_units = AtomicUsize::new(0);
+        let reading =
+            Reading { results: &results, job: &job, rows: &fragment.rows, read_units: &read_units };
         std::thread::scope(|scope| {
             let (sender, receiver) = channel();
-            let (at, job) = (self.at.as_str(), &job);
-            let mut storing = Storing { results: &results, job, open: BTreeMap::new(), sender };
-            let run =
-                move || Client.run(at, job, stop, &mut |index, answer| storing.take(index, answer));
+            let storing = Storing { results: &results, job: &job, open: BTreeMap::new(), sender };
+            let (at, read) = (self.at.as_str(), &read_units);
+            let run = move || run_waves(at, fragment.is_limited, storing, (read, stop));
             let running = threads::in_scope(scope, "cluster", run)
                 .map_err(|error| format!("no thread to work in: {error}"))?;
             let read = reading.all(&receiver, take);
@@ -131,14 +132,13 @@ impl Spread for QueryCluster {
 
     fn search(
         &self,
-        (packed, range): (&PackedSearch, &Range<u64>),
+        what: SearchPart<'_>,
         (sources, opener): (&Sources, &Opener),
         stop: &AtomicBool,
         take: &mut dyn TakeFindings,
     ) -> Result<(), String> {
         let _running = Running::begin();
-        Gather { cluster: &Client, at: &self.at, sources, opener }
-            .findings(packed, range, stop, take)
+        Gather { cluster: &Client, at: &self.at, sources, opener }.findings(what, stop, take)
     }
 
     fn carve(
@@ -151,6 +151,30 @@ impl Spread for QueryCluster {
         let _running = Running::begin();
         Gather { cluster: &Client, at: &self.at, sources, opener }.files(packed, stop, take)
     }
+}
+
+/// Runs the units of a job; if a limit may end it early, in waves, each after the rows of the one before were
+/// read.
+fn run_waves(
+    at: &str,
+    is_limited: bool,
+    mut storing: Storing<'_>,
+    (read_units, stop): (&AtomicUsize, &AtomicBool),
+) -> Result<(), String> {
+    let job = storing.job;
+    for wave in waves(job.units.len(), is_limited) {
+        while read_units.load(Ordering::Relaxed) < wave.start {
+            if stop.load(Ordering::Relaxed) {
+                return Ok(());
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        let units = job.units.get(wave.clone()).unwrap_or_default().to_vec();
+        let part = ClusterJob { units, request: job.request.clone(), ..*job };
+        Client
+            .run(at, &part, stop, &mut |index, answer| storing.take(wave.start + index, answer))?;
+    }
+    Ok(())
 }
 
 /// The units of all sources, in order.
@@ -220,6 +244,8 @@ struct Reading<'r> {
     results: &'r Results,
     job: &'r ClusterJob<'r>,
     rows: &'r SchemaRef,
+    /// The number of units whose rows were passed on.
+    read_units: &'r AtomicUsize,
 }
 
 impl Reading<'_> {
@@ -240,6 +266,7 @@ impl Reading<'_> {
                 return Ok(ControlFlow::Break(()));
             }
             self.results.remove(self.job.name, unit).map_err(|error| error.to_string())?;
+            self.read_units.store(index + 1, Ordering::Relaxed);
         }
         Ok(ControlFlow::Continue(()))
     }

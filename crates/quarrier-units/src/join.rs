@@ -46,6 +46,20 @@ impl UnitSearch<'_> {
     /// # Errors
     /// Those of [`store`](Self::store). Rows before the error have been passed on.
     pub fn join(&mut self, source: &mut SourceUnits, take: &mut Take<'_>) -> Result<Joined> {
+        self.join_after(source, &mut |_| Ok(()), take)
+    }
+
+    /// Like [`join`](Self::join), and calls `prepare` for each unit before it looks for its object, so that other
+    /// processes can still write that.
+    ///
+    /// # Errors
+    /// Those of [`join`](Self::join) and of `prepare`.
+    pub fn join_after(
+        &mut self,
+        source: &mut SourceUnits,
+        prepare: &mut dyn FnMut(&Unit) -> Result<()>,
+        take: &mut Take<'_>,
+    ) -> Result<Joined> {
         let mut join =
             Join { search: &mut *self, source, ends: BTreeMap::new(), joined: Joined::default() };
         if join.search.results().is_none() {
@@ -62,6 +76,7 @@ impl UnitSearch<'_> {
                 let (name, offset) = (unit.source, unit.range.start);
                 return Err(quarrier::Error::Stopped { name, offset }.into());
             }
+            prepare(&unit)?;
             number = join.unit(number, &unit, take)?;
         }
         let joined = join.joined;

@@ -59,24 +59,11 @@ impl Spread<'_> {
         (range, unit_bytes): (&std::ops::Range<u64>, u64),
         stop: &AtomicBool,
     ) -> Result<Distributed, String> {
-        let mut units = Vec::new();
-        for named in sources.iter() {
-            if stop.load(Ordering::Relaxed) {
-                return Ok(Distributed::default());
-            }
-            // The join reports sources that cannot be opened.
-            let Ok(source) = SourceUnits::open(named, opener, range, unit_bytes) else { continue };
-            if source.len() > (UNITS_MAX - units.len()) as u64 {
-                return Err(format!(
-                    "{}: makes more than {UNITS_MAX} units in total; raise --unit-size",
-                    source.name()
-                ));
-            }
-            for unit in source.units() {
-                units.push(unit);
-            }
+        let units = units_of((sources, opener), (range, unit_bytes), stop)?;
+        match stop.load(Ordering::Relaxed) {
+            true => Ok(Distributed::default()),
+            false => self.run_units(units, stop),
         }
-        self.run_units(units, stop)
     }
 
     /// Lets the cluster run those of these units that have no object.
@@ -110,6 +97,32 @@ impl Spread<'_> {
             .run(self.at, &job, stop, &mut |index, answer| receiving.take(index, answer))?;
         Ok(receiving.distributed)
     }
+}
+
+/// The units of all sources that can be opened, in order. The join reports the other sources.
+///
+/// # Errors
+/// If there are too many.
+pub(super) fn units_of(
+    (sources, opener): (&Sources, &Opener),
+    (range, unit_bytes): (&std::ops::Range<u64>, u64),
+    stop: &AtomicBool,
+) -> Result<Vec<Unit>, String> {
+    let mut units = Vec::new();
+    for named in sources.iter() {
+        if stop.load(Ordering::Relaxed) {
+            break;
+        }
+        let Ok(source) = SourceUnits::open(named, opener, range, unit_bytes) else { continue };
+        if source.len() > (UNITS_MAX - units.len()) as u64 {
+            return Err(format!(
+                "{}: makes more than {UNITS_MAX} units in total; raise --unit-size",
+                source.name()
+            ));
+        }
+        units.extend(source.units());
+    }
+    Ok(units)
 }
 
 /// Stores the objects that workers send.

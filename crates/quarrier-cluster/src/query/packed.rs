@@ -131,6 +131,7 @@ mod tests {
             sources: [].into(),
             packed: vec![0, 255, 7].into(),
             rows: scan.rows(),
+            is_limited: true,
             scan,
         }
     }

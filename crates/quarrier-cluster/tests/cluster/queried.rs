@@ -50,6 +50,7 @@ const ORDERED: &[&str] = &[
 /// Statements whose rows have no order.
 const UNORDERED: &[&str] = &[
     "SELECT * FROM 'orders/*.parquet'",
+    "SELECT count(*) FROM (SELECT id FROM 'orders/*.parquet' WHERE qty > 500 LIMIT 1000)",
     "SELECT id, filename FROM 'orders/*.parquet' WHERE symbol = 'ABC'",
     "SELECT symbol, day, count(*) FROM 'orders/*.parquet' GROUP BY symbol, day",
     "SELECT symbol FROM 'orders/0.parquet' EXCEPT ALL SELECT symbol FROM 'orders/1.parquet'",

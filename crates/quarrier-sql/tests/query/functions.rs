@@ -247,6 +247,11 @@ fn a_limit_ends_the_search() {
         place.ask(&filtered).iter().map(|offset| offset.parse().unwrap()).collect();
     assert_eq!(chosen.len(), 2, "{chosen:?}");
     assert!(chosen.iter().all(|offset| offset % 7 == 5), "{chosen:?}");
+    // The last row that is needed need not fill a batch.
+    let path = place.write("rare.img", b"a needle");
+    File::options().write(true).open(&path).unwrap().set_len(1 << 40).unwrap();
+    let text = format!("SELECT \"offset\" FROM search('{path}', 'needle') LIMIT 1");
+    assert_eq!(place.ask(&text), ["2"]);
 }
 
 #[test]

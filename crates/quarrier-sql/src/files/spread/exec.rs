@@ -119,7 +119,8 @@ impl SpreadExec {
         let plan: Arc<dyn ExecutionPlan> = Arc::new(UnitExec::new(Arc::clone(&rows)));
         let packed = on.pack(&plan)?.into();
         let properties = properties(Arc::clone(&rows));
-        let fragment = SpreadFragment { sources, packed, scan, rows };
+        let is_limited = scan.limit.is_some();
+        let fragment = SpreadFragment { sources, packed, scan, rows, is_limited };
         let (statistics, metrics) = (Arc::new(statistics), ExecutionPlanMetricsSet::new());
         Some(SpreadExec { on, plan, fragment, statistics, properties, metrics })
     }
@@ -140,7 +141,8 @@ impl SpreadExec {
         let rows = plan.schema();
         let properties = properties(Arc::clone(&rows));
         let statistics = Arc::new(Statistics::new_unknown(&rows));
-        let fragment = SpreadFragment { packed, rows, ..self.fragment.clone() };
+        let is_limited = self.fragment.is_limited || plan.fetch().is_some();
+        let fragment = SpreadFragment { packed, rows, is_limited, ..self.fragment.clone() };
         Some(SpreadExec { plan, fragment, statistics, properties, ..self.clone() })
     }
 }

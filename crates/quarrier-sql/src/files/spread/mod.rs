@@ -17,7 +17,7 @@ mod table;
 mod unit;
 
 use std::fmt;
-use std::ops::{ControlFlow, Range};
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -26,7 +26,7 @@ use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::physical_plan::ExecutionPlan;
 use quarrier::source::Version;
 use quarrier::{Named, Opener, Sources};
-use quarrier_cli::{PackedCarve, PackedSearch, TakeCarvedFiles, TakeFindings};
+use quarrier_cli::{PackedCarve, SearchPart, TakeCarvedFiles, TakeFindings};
 
 pub(super) use describe::{Described, MessagesFile, Shared, describe, description_batch, shared};
 pub(crate) use exec::SpreadExec;
@@ -51,13 +51,13 @@ pub trait Spread: fmt::Debug + Send + Sync {
         take: &mut TakeRows<'_>,
     ) -> Result<(), String>;
 
-    /// Searches sources, and passes on the findings that start in a range, in order. Blocks.
+    /// Searches sources, and passes on the findings in order. Blocks.
     ///
     /// # Errors
     /// A message for the user.
     fn search(
         &self,
-        what: (&PackedSearch, &Range<u64>),
+        what: SearchPart<'_>,
         sources: (&Sources, &Opener),
         stop: &AtomicBool,
         take: &mut dyn TakeFindings,
@@ -90,6 +90,8 @@ pub struct SpreadFragment {
     pub scan: UnitScan,
     /// The columns of its rows.
     pub rows: SchemaRef,
+    /// Whether a limit may need the rows of the first units only.
+    pub is_limited: bool,
 }
 
 /// A source of units.

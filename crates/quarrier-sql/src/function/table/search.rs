@@ -20,7 +20,7 @@ use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, TableType};
 use datafusion::physical_plan::ExecutionPlan;
 use quarrier::search::{Searched, copy_match};
 use quarrier::{Named, OpenOptions, Opened, Opener, Search as Request, Sources, read_instructions};
-use quarrier_cli::{PackedSearch, TakeFindings};
+use quarrier_cli::{PackedSearch, SearchPart, TakeFindings};
 use quarrier_core::pipeline::Chunk;
 use quarrier_search::{Finding, Pattern, parse_file};
 use quarrier_units::{Joined, Row, SourceUnits};
@@ -133,6 +133,8 @@ struct Part {
     patterns: Vec<usize>,
     /// The range in which findings start.
     starts: std::ops::Range<u64>,
+    /// Whether a limit may end the search early.
+    is_limited: bool,
 }
 
 /// Receives the name of a source, the bytes of matches, and the findings. Findings refer to patterns by
@@ -183,7 +185,9 @@ impl Finder {
                 let packed = packed.clone().only(&part.patterns);
                 let mut taking = Taking { part, take, notes: &self.notes, account };
                 let (range, sources) = (self.of(part).span(), (&self.sources, &opener));
-                let found = spread.on.search((&packed, &range), sources, stop, &mut taking);
+                let wanted =
+                    SearchPart { packed: &packed, range: &range, is_limited: part.is_limited };
+                let found = spread.on.search(wanted, sources, stop, &mut taking);
                 found.map_err(|reason| Error::table("search(…)", reason).into())
             }
             _ => self.find_here(part, (&opener, stop), take, account).map_err(failed),
@@ -295,7 +299,8 @@ impl SearchTable {
         limit: Option<usize>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
         let all = self.finder.request.patterns();
-        let mut part = Part { patterns: (0..all.len()).collect(), starts: 0..u64::MAX };
+        let patterns = (0..all.len()).collect();
+        let mut part = Part { patterns, starts: 0..u64::MAX, is_limited: false };
         for filter in filters {
             match pushed(filter) {
                 Some(Pushed::Starts(range)) => part.starts = starts::both(part.starts, range),
@@ -411,6 +416,8 @@ impl Searching {
 /// Findings that wait for a full batch.
 #[derive(Default)]
 struct Waiting {
+    /// The number of rows of the next batch: less than usual if a limit ends the search with it.
+    rows_max: usize,
     findings: Vec<Finding>,
     /// Matched bytes as strings; empty if the column is not requested.
     matches: Vec<String>,
@@ -523,12 +530,18 @@ impl Finds for Searching {
         let (mut waiting, wants_matches) = (Waiting::default(), out.columns().contains(&MATCH));
         let patterns = self.finder.request.patterns();
         let mut broken = None;
+        waiting.rows_max = out.left().min(BATCH_ROWS);
+        let part = Part { is_limited: out.left() < usize::MAX, ..self.part.clone() };
         let found = {
             let mut hand_over = |waiting: &mut Waiting, source: &ArrayRef| {
                 let batch = self.batch(out, source, waiting);
                 waiting.clear();
                 match batch {
-                    Ok(batch) => out.take(batch),
+                    Ok(batch) => {
+                        let taken = out.take(batch);
+                        waiting.rows_max = out.left().min(BATCH_ROWS);
+                        taken
+                    }
                     Err(error) => {
                         broken = Some(error);
                         ControlFlow::Break(())
@@ -546,13 +559,13 @@ impl Finds for Searching {
                 for finding in findings {
                     let pattern = &patterns[finding.pattern as usize];
                     waiting.push(finding, wants_matches.then_some((matches, pattern)));
-                    if waiting.findings.len() == BATCH_ROWS {
+                    if waiting.findings.len() >= waiting.rows_max {
                         hand_over(&mut waiting, &source.1)?;
                     }
                 }
                 ControlFlow::Continue(())
             };
-            let found = self.finder.find(&self.part, &stop, &mut take, &mut account);
+            let found = self.finder.find(&part, &stop, &mut take, &mut account);
             if found.is_ok() && !waiting.findings.is_empty() {
                 let _ = hand_over(&mut waiting, &source.1);
             }
