@@ -2,6 +2,7 @@
 
 mod bounded;
 mod mode;
+mod named_cast;
 mod native;
 pub(crate) mod one_value;
 mod quantified;
@@ -10,7 +11,7 @@ mod table;
 pub(crate) use bounded::{Wide, bounded, is_bounded, is_wide, planned};
 pub(crate) use table::{FoundExec, Host, Notes};
 
-use datafusion::logical_expr::AggregateUDF;
+use datafusion::logical_expr::{AggregateUDF, ScalarUDF};
 use datafusion::prelude::SessionContext;
 use quarrier_exact::{all_checked, all_floats, all_totals};
 
@@ -29,6 +30,7 @@ pub(crate) fn register(context: &SessionContext, notes: &Notes, host: &Host) {
     for function in quantified::all().into_iter().chain(all_checked()).chain(all_floats()) {
         context.register_udf(function);
     }
+    context.register_udf(ScalarUDF::new_from_impl(named_cast::NamedCast::default()));
     bounded::register(context);
 }
 

@@ -10,6 +10,7 @@
 //! | `CAST(x AS CHAR(3)) = y` | `sql_compare_padded(…) = 0` |
 //! | `x > ALL (query)`, `x IN (query)` in SELECT | `sql_all('>', x, …)` over the query's values |
 //! | `1.5e300` | `CAST('1.5e300' AS DOUBLE)` |
+//! | `GROUP BY x, CAST(x AS REAL)` | `GROUP BY x, sql_cast(CAST(x AS REAL), 'REAL')` |
 //! | `RANK() OVER (…)` | `CAST(… AS BIGINT)` |
 //! | `UNIQUE (query)`, `x MATCH (query)` | counts |
 //! | `a LEFT JOIN b USING (k)`, `k` | `a LEFT JOIN b ON a.k = b.k`, `a.k` |
@@ -20,6 +21,7 @@ pub(crate) mod like;
 
 mod calls;
 mod captions;
+mod casts;
 mod chains;
 mod clauses;
 mod exponents;
@@ -37,6 +39,7 @@ mod text;
 mod using;
 mod walk;
 
+pub(crate) use casts::NAMED_CAST;
 pub(crate) use chains::{TREE_DEPTH_MAX, balance};
 pub(crate) use clauses::Functions;
 pub(crate) use hidden::{HiddenTables, hidden_columns, is_name_with_hidden, name_with_hidden};
@@ -66,6 +69,7 @@ pub(crate) fn rewrite<S: Rewritable>(statement: &mut S, known: &KnownNames) -> R
     statement.caption(captions);
     using::merge(statement, known)?;
     hidden::show(statement, known.hidden())?;
+    ended(walk(statement, &mut casts::Casts))?;
     clauses::name_outputs(statement, known);
     Ok(())
 }

@@ -132,6 +132,46 @@ fn with_rollup_and_with_cube_add_totals() {
 }
 
 #[test]
+fn a_cast_is_another_group_than_its_operand() {
+    check(&[
+        (
+            "SELECT CAST(a AS VARCHAR) AS x, a, count(*) FROM t GROUP BY CAST(a AS VARCHAR), t.a ORDER BY 2",
+            &["1|1|1", "2|2|2", "3|3|1"],
+        ),
+        (
+            "SELECT b, CAST(b AS VARCHAR) FROM t GROUP BY 1, 2 ORDER BY CAST(b AS VARCHAR)",
+            &["x|x", "y|y", "NULL|NULL"],
+        ),
+        ("SELECT sum(a), sum(CAST(a AS DOUBLE)), sum((CAST(a AS BIGINT))) FROM t", &["8|8.0|8"]),
+        (
+            "SELECT a, CAST(a AS DOUBLE), count(*) FROM t WHERE a < 2 \
+             GROUP BY ROLLUP (a, CAST(a AS DOUBLE)) ORDER BY 1, 2",
+            &["1|1.0|1", "1|NULL|1", "NULL|NULL|1"],
+        ),
+        (
+            "SELECT CAST(a AS DOUBLE) + 1, a + 1 FROM t GROUP BY 1, 2 HAVING sum(CAST(a AS INT)) > 2 \
+             ORDER BY CAST(a AS DOUBLE) + 1",
+            &["3.0|3", "4.0|4"],
+        ),
+        (
+            "SELECT a, sum(CAST(a AS DOUBLE)) OVER (ORDER BY a), sum(a) OVER (ORDER BY a) FROM t ORDER BY 1",
+            &["1|1.0|1", "2|5.0|5", "2|5.0|5", "3|8.0|8"],
+        ),
+        (
+            "SELECT a FROM t WHERE a IN (SELECT max(CAST(u.a AS INT)) + max(u.a) - 3 FROM t AS u)",
+            &["3"],
+        ),
+    ]);
+    let (_folder, engine) = tables();
+    let twice = "SELECT CAST(a AS DOUBLE), a FROM t GROUP BY 1, 2";
+    for sql in [twice.to_string(), format!("{twice} UNION {twice}")] {
+        let (schema, _) = engine.batches(&sql).unwrap();
+        let names: Vec<_> = schema.fields().iter().map(|field| field.name()).collect();
+        assert_eq!(names, ["CAST(a AS DOUBLE)", "a"], "{sql}");
+    }
+}
+
+#[test]
 fn named_windows_are_expanded() {
     check(&[
         (
