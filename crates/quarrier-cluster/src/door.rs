@@ -12,7 +12,7 @@
 //!  GET  /quarrier/status             workers and runs, as JSON
 //! ```
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -198,7 +198,7 @@ async fn ended(State(here): State<Here>, Path((run, index)): Path<(String, u64)>
 }
 
 async fn cancelled(State(here): State<Here>, Path(run): Path<String>) {
-    cancel(&here, &run).await;
+    cancel(&here, &HashSet::from([run])).await;
 }
 
 async fn waited(
@@ -206,7 +206,13 @@ async fn waited(
     Path(run): Path<String>,
 ) -> Result<String, (StatusCode, String)> {
     lock(&here.door.runs).of(&run).heard = Some(Instant::now());
-    status(State(here)).await
+    // The states of all jobs would take time, each second for each client.
+    let overview = Overview {
+        version: quarrier_cli::build(),
+        workers: workers(&here).await,
+        runs: Vec::new(),
+    };
+    json(&overview)
 }
 
 /// Cancels runs whose clients are gone: nobody would fetch their rows.
@@ -214,7 +220,7 @@ async fn end_abandoned(here: Here) {
     loop {
         tokio::time::sleep(Duration::from_secs(1)).await;
         let is_abandoned = |run: &Run| run.heard.is_some_and(|at| at.elapsed() > CLIENT_SILENCE);
-        let abandoned: Vec<String> = {
+        let abandoned: HashSet<String> = {
             let mut runs = lock(&here.door.runs);
             let found = runs.by_name.iter_mut().filter(|(_, run)| is_abandoned(run));
             found
@@ -224,17 +230,19 @@ async fn end_abandoned(here: Here) {
                 })
                 .collect()
         };
-        for run in &abandoned {
-            cancel(&here, run).await;
+        // Most of them have ended. Reading the states of all jobs takes time, so it is done once for all.
+        if !abandoned.is_empty() {
+            cancel(&here, &abandoned).await;
         }
     }
 }
 
-async fn cancel(here: &Here, run: &str) {
+/// Cancels the jobs of runs that have not ended.
+async fn cancel(here: &Here, runs: &HashSet<String>) {
     for job in here.server.state.task_manager.get_all_jobs().await.unwrap_or_default() {
         let is_unfinished =
             matches!(&job.status.status, Some(Status::Queued(_) | Status::Running(_)));
-        if job.job_name == run && is_unfinished {
+        if is_unfinished && runs.contains(&job.job_name) {
             // A job that cannot be cancelled ends by itself.
             let _ = here.server.cancel_job(job.job_id).await;
         }
@@ -242,9 +250,29 @@ async fn cancel(here: &Here, run: &str) {
 }
 
 async fn status(State(here): State<Here>) -> Result<String, (StatusCode, String)> {
-    let overview = overview(&here).await;
-    serde_json::to_string(&overview)
+    json(&overview(&here).await)
+}
+
+fn json(overview: &Overview) -> Result<String, (StatusCode, String)> {
+    serde_json::to_string(overview)
         .map_err(|error| (StatusCode::INTERNAL_SERVER_ERROR, error.to_string()))
+}
+
+/// The workers, by name.
+async fn workers(here: &Here) -> Vec<Worker> {
+    let workers = here.server.state.executor_manager.get_executors_state().await;
+    let mut workers: Vec<Worker> = workers
+        .unwrap_or_default()
+        .into_iter()
+        .map(|(worker, ..)| Worker {
+            name: worker.id,
+            host: worker.host,
+            port: worker.port,
+            cores: worker.specification.vcores,
+        })
+        .collect();
+    workers.sort_by(|one, other| one.name.cmp(&other.name));
+    workers
 }
 
 async fn overview(here: &Here) -> Overview {
@@ -260,17 +288,7 @@ async fn overview(here: &Here) -> Overview {
         };
         states.insert(job.job_name, state);
     }
-    let workers = state.executor_manager.get_executors_state().await.unwrap_or_default();
-    let mut workers: Vec<Worker> = workers
-        .into_iter()
-        .map(|(worker, ..)| Worker {
-            name: worker.id,
-            host: worker.host,
-            port: worker.port,
-            cores: worker.specification.vcores,
-        })
-        .collect();
-    workers.sort_by(|one, other| one.name.cmp(&other.name));
+    let workers = workers(here).await;
     let runs = lock(&here.door.runs);
     let of_run = |name: &String| {
         let run = runs.by_name.get(name)?;

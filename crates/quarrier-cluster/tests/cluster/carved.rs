@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use super::killed::{waited, workers};
+use super::killed::{disturbed, rounds, waited, workers};
 use super::lab::{Cluster, Draw, Lab, finished, kill, text};
 
 /// A picture, packed text, and an archive with the picture.
@@ -157,30 +157,21 @@ fn a_killed_worker_loses_no_file_and_doubles_none() {
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let carve = ["carve", "--quiet", "--format", "json"];
     let plain = lab.run(&[&carve[..], &["-o", "plain"], &names].concat());
-    for round in 0..6 {
+    for round in 0..rounds(6) {
         let mut draw = Draw::new(round + 3);
         let folder = format!("out{round}");
         let arguments =
             [&["local", "--workers", "3", "--"], &carve[..], &["-o", &folder], &names].concat();
         let mut command = lab.command(&arguments);
         command.env("QUARRIER_CLUSTER_WAITS", "100");
-        command.stdout(Stdio::piped()).stderr(Stdio::piped());
-        let running = command.spawn().unwrap();
-        let pid = running.id();
-        let killer = std::thread::spawn(move || {
-            std::thread::sleep(Duration::from_millis(1_000 + draw.below(1_500)));
-            let found = workers(pid);
-            for _ in 0..(1 + draw.below(2) as usize).min(found.len()) {
-                kill(*draw.one_of(&found), "KILL");
-            }
-        });
-        let spread = waited(running);
-        killer.join().unwrap();
+        let after = Duration::from_millis(1_000 + draw.below(1_500));
+        let (spread, _) = disturbed(command, after, &mut draw);
         let about = format!("round {round}\n{}", text(&spread.stderr));
         assert_eq!(plain.status.code(), spread.status.code(), "{about}");
         assert_eq!(lines(&plain.stdout), lines(&spread.stdout), "{about}");
         let contents_of = |folder: &str| contents(&lab.path().join(folder));
         assert_eq!(contents_of("plain"), contents_of(&folder), "{about}");
+        std::fs::remove_dir_all(lab.path().join(folder)).unwrap();
     }
 }
 

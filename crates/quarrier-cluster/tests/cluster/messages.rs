@@ -100,12 +100,17 @@ pub(crate) fn write(lab: &Lab, name: &str, draw: &mut Draw, messages: &[Message]
     let is_damaged = draw.below(2) == 0;
     let end: &[u8] = if draw.below(2) == 0 { b"\n" } else { b"\r\n" };
     for message in messages {
+        let mut message = message.clone();
+        if format != "csv" && draw.below(4) == 0 {
+            let fields = message.len() as u64;
+            message.rotate_left(draw.below(fields) as usize);
+        }
         let mut bytes = match format {
-            "csv" => csv(message),
-            "xml" => xml(message),
-            "fix" => fix(message),
-            "nvfix" => nvfix(message),
-            _ => json(message),
+            "csv" => csv(&message),
+            "xml" => xml(&message),
+            "fix" => fix(&message),
+            "nvfix" => nvfix(&message),
+            _ => json(&message),
         };
         if is_damaged && format != "xml" {
             damage(draw, &mut bytes, format == "csv");

@@ -3,7 +3,7 @@
 use std::process::{Output, Stdio};
 use std::time::Duration;
 
-use super::killed::{waited, workers};
+use super::killed::{disturbed, rounds, waited};
 use super::lab::{Cluster, Draw, Lab, assert_same, finished, kill, text};
 use super::orders::write_all;
 
@@ -171,18 +171,18 @@ fn a_killed_worker_loses_no_row_of_a_query_and_doubles_none() {
     let orders = lab.run(&["query", "SELECT * FROM 'orders/*.parquet'", "--format", "json"]);
     lab.file("orders.ndjson", &orders.stdout);
     let of_messages = sql.replace("orders/*.parquet", "orders.ndjson");
-    for (round, sql, unit) in [(0, sql, "4000"), (1, &of_messages, "60000")] {
+    for round in 0..rounds(2) {
+        let (sql, unit) = [(sql, "4000"), (&*of_messages, "60000")][round as usize % 2];
+        let mut draw = Draw::new(round);
         let arguments = ["local", "--workers", "3", "--", "query", sql, "--format", "csv"];
         let mut command = lab.command(&arguments);
         command.env("QUARRIER_CLUSTER_UNIT", unit).env("QUARRIER_CLUSTER_WAITS", "60");
-        let running = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        std::thread::sleep(Duration::from_millis(1_500 + 700 * round));
-        let found = workers(running.id());
-        assert!(!found.is_empty());
-        kill(found[0], "KILL");
-        let output = waited(running);
+        // The first two rounds kill in the middle of the work.
+        let after = if round < 2 { 1_500 + 700 * round } else { 800 + draw.below(3_000) };
+        let (output, found) = disturbed(command, Duration::from_millis(after), &mut draw);
         assert_same(&plain, &output, &format!("round {round}"));
-        assert!(text(&output.stderr).contains("another one replaces it"), "{output:?}");
+        let is_told = text(&output.stderr).contains("another one replaces it");
+        assert!(round >= 2 || found > 0 && is_told, "{output:?}");
     }
 }
 

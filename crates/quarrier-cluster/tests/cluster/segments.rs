@@ -1,14 +1,14 @@
 //! Segments of a log in a bucket, read by workers.
 
-use std::process::{Output, Stdio};
+use std::process::Output;
 use std::sync::Arc;
 use std::time::Duration;
 
 use quarrier::{DataFolder, Environment, KeptLoad, OpenOptions, Opener, Sources};
 
 use super::bucket::Buckets;
-use super::killed::{waited, workers};
-use super::lab::{Cluster, Draw, Lab, assert_same, finished, kill, text};
+use super::killed::{disturbed, rounds};
+use super::lab::{Cluster, Draw, Lab, assert_same, finished, text};
 use super::messages;
 
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -125,14 +125,14 @@ fn a_killed_worker_loses_no_message_of_a_segment_and_doubles_none() {
     let plain = kept.run(&["query", sql, "--format", "csv"]);
     assert!(plain.stdout.len() > 20_000, "{}", text(&plain.stderr));
     let arguments = ["local", "--workers", "2", "--", "query", sql, "--format", "csv"];
-    let mut command = kept.lab.command(&arguments);
-    command.envs(kept.server.settings()).env("QUARRIER_CLUSTER_WAITS", "400");
-    let running = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    std::thread::sleep(Duration::from_millis(1_800));
-    let found = workers(running.id());
-    assert!(!found.is_empty());
-    kill(found[0], "KILL");
-    let output = waited(running);
-    assert_same(&plain, &output, "a worker was killed");
-    assert!(text(&output.stderr).contains("another one replaces it"), "{output:?}");
+    for round in 0..rounds(1) {
+        let mut draw = Draw::new(round);
+        let mut command = kept.lab.command(&arguments);
+        command.envs(kept.server.settings()).env("QUARRIER_CLUSTER_WAITS", "400");
+        let after = if round == 0 { 1_800 } else { 800 + draw.below(3_000) };
+        let (output, found) = disturbed(command, Duration::from_millis(after), &mut draw);
+        assert_same(&plain, &output, &format!("round {round}"));
+        let is_told = text(&output.stderr).contains("another one replaces it");
+        assert!(round > 0 || found > 0 && is_told, "{output:?}");
+    }
 }
