@@ -2,7 +2,7 @@
 
 use memchr::{memchr, memrchr};
 
-use super::{Chunk, Reader, Rejected, Step, Taker};
+use super::{Chunk, Reader, Step, Taker, reject};
 use crate::Fault;
 use crate::build::Row;
 
@@ -55,7 +55,7 @@ impl<F: LineFormat> Lines<F> {
         if !line.iter().all(|byte| matches!(byte, b' ' | b'\t' | b'\r')) {
             match self.format.line(text, end, taker.row()) {
                 Ok(()) => taker.commit(line, chunk.at, chunk.lines),
-                Err(fault) => self.reject((line, fault), chunk, taker),
+                Err(fault) => reject((line, fault), chunk, taker, || self.format.forget()),
             }
         }
         chunk.lines += 1;
@@ -69,23 +69,10 @@ impl<F: LineFormat> Lines<F> {
         let fault =
             Fault { at: self.message_bytes_max, what: "longer than the maximum message length" };
         let bytes = &chunk.bytes[chunk.at..chunk.at + self.message_bytes_max];
-        self.reject((bytes, fault), chunk, taker);
+        reject((bytes, fault), chunk, taker, || self.format.forget());
         chunk.lines += 1;
         pass(chunk);
         true
-    }
-
-    #[cold]
-    fn reject<T: Taker>(
-        &mut self,
-        (bytes, fault): (&[u8], Fault),
-        chunk: &Chunk<'_>,
-        taker: &mut T,
-    ) {
-        taker.reject(Rejected { bytes, at: chunk.at, line: chunk.lines, fault });
-        if taker.row().has_lost_fields() {
-            self.format.forget();
-        }
     }
 }
 

@@ -75,6 +75,20 @@ pub struct Rejected<'b> {
     pub fault: Fault,
 }
 
+/// Rejects the message at `at` of a chunk, and lets its format forget fields that are gone.
+#[cold]
+fn reject<T: Taker>(
+    (bytes, fault): (&[u8], Fault),
+    chunk: &Chunk<'_>,
+    taker: &mut T,
+    forget: impl FnOnce(),
+) {
+    taker.reject(Rejected { bytes, at: chunk.at, line: chunk.lines, fault });
+    if taker.row().has_lost_fields() {
+        forget();
+    }
+}
+
 /// Finds and parses the messages of a chunk. Each worker has its own.
 pub trait Reader: Send {
     /// Whether [`start`](Self::start) finds messages from any offset. If not, the bytes of a source

@@ -2,7 +2,7 @@
 
 use memchr::{memchr, memchr_iter};
 
-use super::{Chunk, Reader, Rejected, Step, Taker, byte_order_mark};
+use super::{Chunk, Reader, Step, Taker, byte_order_mark, reject};
 use crate::Fault;
 use crate::build::Row;
 
@@ -82,7 +82,7 @@ impl<F: RecordFormat> Records<F> {
         if !self.format.is_nothing(message) {
             match self.format.message(message, taker.row()) {
                 Ok(()) => taker.commit(message, chunk.at, chunk.lines),
-                Err(fault) => self.reject((message, fault), chunk, taker),
+                Err(fault) => reject((message, fault), chunk, taker, || self.format.forget()),
             }
         }
         chunk.lines += memchr_iter(b'\n', &rest[..end]).count() as u64;
@@ -95,22 +95,9 @@ impl<F: RecordFormat> Records<F> {
     fn too_long<T: Taker>(&mut self, chunk: &mut Chunk<'_>, taker: &mut T) -> bool {
         let fault = Fault::new(self.message_bytes_max, "longer than the maximum message length");
         let bytes = &chunk.bytes[chunk.at..chunk.at + self.message_bytes_max];
-        self.reject((bytes, fault), chunk, taker);
+        reject((bytes, fault), chunk, taker, || self.format.forget());
         pass(chunk);
         true
-    }
-
-    #[cold]
-    fn reject<T: Taker>(
-        &mut self,
-        (bytes, fault): (&[u8], Fault),
-        chunk: &Chunk<'_>,
-        taker: &mut T,
-    ) {
-        taker.reject(Rejected { bytes, at: chunk.at, line: chunk.lines, fault });
-        if taker.row().has_lost_fields() {
-            self.format.forget();
-        }
     }
 }
 
